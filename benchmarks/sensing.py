@@ -41,7 +41,7 @@ def run(quick: bool) -> Report:
             "units, two force–torque sensors.",
             "BERDY: the sparse least squares of iDynTree on the same robot with as many accelerometers and gyroscopes, "
             "without covariances.",
-            "Panda: torques and an inertial unit at the hand. Loops, and bodies that bend, are served by NumPy.",
+            "Panda: torques and an inertial unit at the hand.",
             "One thread; shortest processor time of many runs.",
         ],
         {"batch": size, "seconds": found},

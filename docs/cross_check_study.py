@@ -16,9 +16,9 @@ import numpy as np
 from scipy.stats import binomtest, kstest
 
 import kfdyn as kf
-from kfdyn.duality.judge import judge
+from kfdyn.duality.hypothesis.hypothesis_tests import judge
+from kfdyn.duality.monte_carlo import Plan, stream
 from kfdyn.duality.quantities import claims
-from kfdyn.duality.stream import Plan, stream
 from kfdyn.errors import KfdynError
 from kfdyn.estimation.consistency import covariance_test, holm
 

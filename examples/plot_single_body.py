@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from kfdyn.spatial import spatial_inertia
-from kfdyn.spatial.single_body import FORMULATIONS, free_motion, measure_formulations, summary_table
+from kfdyn.textbook.srb import FORMULATIONS, free_motion, measure_formulations, summary_table
 from kfdyn.viz import COLORS, STYLE
 
 plt.style.use(STYLE)

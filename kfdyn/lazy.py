@@ -15,7 +15,7 @@ def imported_at() -> int:
 
 
 def on_first_use(
-    package: str, names_of: Mapping[str, Iterable[str]], rooms: Iterable[str] = ()
+    package: str, *names_of: Mapping[str, Iterable[str]], rooms: Iterable[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Make what a package needs to import its names when they are asked for.
 
@@ -23,7 +23,7 @@ def on_first_use(
     ----------
     package : str
         Its ``__name__``.
-    names_of : mapping of str to iterable of str
+    *names_of : mapping of str to iterable of str
         The names, by the module within the package that has them.
     rooms : iterable of str
         Modules that are to be had by their own names.
@@ -33,7 +33,7 @@ def on_first_use(
     callable, callable, list of str
         The package's ``__getattr__`` and ``__dir__``, and the names, sorted; ``__all__`` is the package's own affair.
     """
-    module_of = {name: module for module, names in names_of.items() for name in names}
+    module_of = {name: module for given in names_of for module, names in given.items() for name in names}
     own = vars(sys.modules[package])
 
     def find(name: str) -> Any:
@@ -49,3 +49,10 @@ def on_first_use(
         return sorted({*own["__all__"], *rooms, *(name for name in own if name.startswith("__"))})
 
     return find, listed, sorted(module_of)
+
+
+def public_in(room: str) -> dict[str, tuple[str, ...]]:
+    """Return the names that the whole package has of a room, by the module within the room that has them."""
+    package, _, inside = room.partition(".")
+    names = vars(sys.modules[package])["_NAMES_OF"].items()
+    return {module.removeprefix(f"{inside}."): own for module, own in names if module.startswith(f"{inside}.")}

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import kfdyn as kf
+from kfdyn.quantities import quantities
 
 sys.path.insert(0, str(Path(__file__).parent / "dynamics"))
 import flexible_cases
@@ -88,21 +89,14 @@ def of_system(name: str, system: Any, q0: np.ndarray) -> Iterator[Case]:
         return lambda *state: getattr(kf, f)(system, *state, *extra, **options)
 
     functions: list[tuple[str, Callable[..., Any], tuple[np.ndarray, ...]]] = [
-        ("forward_dynamics", of("forward_dynamics"), (q, v, tau)),
         ("forward_dynamics pushed", of("forward_dynamics"), (q, v, tau, force)),
         ("forward_dynamics gravity", of("forward_dynamics", None, g), (q, v, tau)),
-        ("inverse_dynamics", of("inverse_dynamics"), (q, v, a)),
         ("inverse_dynamics pushed", of("inverse_dynamics"), (q, v, a, force)),
         ("bias_forces", of("bias_forces"), (q, v)),
-        ("gravity_torques", of("gravity_torques"), (q,)),
-        ("mass_matrix", of("mass_matrix"), (q,)),
-        ("mass_matrix_inverse", of("mass_matrix_inverse"), (q,)),
         ("mass_matrix_logdet", of("mass_matrix_logdet"), (q,)),
         ("mass_matrix_logdet_gradient", of("mass_matrix_logdet_gradient"), (q,)),
         ("mass_matrix_trace", of("mass_matrix_trace"), (q,)),
         ("hybrid_dynamics", of("hybrid_dynamics", held), (q, v, tau, a)),
-        ("forward_dynamics_derivatives", of("forward_dynamics_derivatives"), (q, v, tau)),
-        ("inverse_dynamics_derivatives", of("inverse_dynamics_derivatives"), (q, v, a)),
         ("operational_space_compliance", of("operational_space_compliance", [other, frame]), (q,)),
         ("computed_torque", of("computed_torque", 4.0, 2.0), (q, v, q, v, a)),
         ("jacobian", of("jacobian", frame), (q,)),
@@ -120,6 +114,12 @@ def of_system(name: str, system: Any, q0: np.ndarray) -> Iterator[Case]:
         ("constraint_forces", of("constraint_forces"), (q, v, tau)),
         ("cut_joint", of("cut_joint"), (q, v, tau)),
         ("acceleration_causes", of("acceleration_causes"), (q, v, tau)),
+    ]
+    given = {"q": q, "v": v, "tau": tau, "a": a}
+    functions += [
+        (name, of(name), tuple(given[x] for x in one.wants))
+        for name, one in quantities().items()
+        if name != "bias_forces"
     ]
     functions += [
         (f"forward_dynamics {m}", of("forward_dynamics", method=m), (q, v, tau))

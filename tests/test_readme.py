@@ -14,7 +14,7 @@ import kfdyn as kf
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-ROOMS = ["estimation", "estimation.consistency", "estimation.dense", "spatial", "spatial.single_body"]
+ROOMS = ["estimation", "estimation.consistency", "estimation.dense", "spatial"]
 ROOMS += ["multibody", "multibody.models", "io", "dynamics", "duality", "viz"]
 
 

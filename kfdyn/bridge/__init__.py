@@ -6,5 +6,5 @@ in :mod:`~kfdyn.bridge.operations`, which knows neither.
 
 from kfdyn.lazy import on_first_use
 
-__getattr__, __dir__, _ = on_first_use(__name__, {}, ("jax", "torch"))
+__getattr__, __dir__, _ = on_first_use(__name__, {}, rooms=("jax", "torch"))
 __all__ = ["jax", "torch"]

@@ -13,6 +13,8 @@ import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
+from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.kinds import expect_no_loops, expect_rigid
 from kfdyn.multibody.parts.hinge import Coordinates
 
 # Below this square of half an angle series stand for quotients; so many terms leave less than a rounding error.
@@ -141,19 +143,20 @@ def gradient(xp: Any, system: System, q: Any, g: Any) -> Any:
 
 def expect_served(system: System) -> None:
     """Refuse what the bridge does not serve."""
-    if type(system) is not System:
-        raise ModelError(f"the bridge takes a System of rigid bodies, got {type(system).__name__}")
+    expect_system(system)
+    expect_rigid(system, "the bridge")
     _expect_derivatives(system)
 
 
 @lru_cache(maxsize=256)
 def _expect_derivatives(system: System) -> None:
     """Refuse systems whose derivatives are not to be had."""
-    if system.loops:
-        raise ModelError(
-            f"system {system.name!r} has {system.constraints}, and the bridge serves trees and couplings; derivatives "
-            "of motions that loops constrain are not implemented: take kfdyn's own functions, without derivatives"
-        )
+    expect_no_loops(
+        system,
+        "the bridge",
+        "derivatives of motions that loops constrain are not implemented: take kfdyn's own functions, without "
+        "derivatives",
+    )
     for body in system.bodies:
         if body.hinge.coordinates is Coordinates.POSE and not np.array_equal(body.hinge.screws, np.eye(6)):
             raise ModelError(

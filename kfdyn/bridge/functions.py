@@ -54,10 +54,15 @@ class Functions:
 
     def _of(self, system: System, name: str, given: dict[str, Any], frame: str | None = None) -> Any:
         """The answers of an operation to q, and to what else is given, which is (..., nv)."""
+        coordinates.expect_served(system)
+        operation = Operation(name, system, frame)
+        found = self.framework.straight(operation, *given.values())
+        if found is not None:
+            return found
         arrays = self._given(system, **given)
         if frame is not None:
             system.locate(frame)  # or the words why not
-        return self.framework.call(Operation(name, system, frame), *arrays)
+        return self.framework.call(operation, *arrays)
 
     def _given(self, system: System, **given: Any) -> list[Any]:
         coordinates.expect_served(system)

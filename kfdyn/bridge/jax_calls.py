@@ -6,6 +6,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from kfdyn.bridge import foreign_calls
 from kfdyn.bridge.coordinates import is_flat, tangent, velocity
 from kfdyn.bridge.operations import Operation, contracted, expect_derivatives, expect_sizes
 from kfdyn.bridge.rollouts import TRANSPORT
@@ -28,9 +29,17 @@ def arrays(sizes: dict[str, int], *given: Any) -> list[Any]:
     return [xp.broadcast_to(x.astype(kind), (*lead, x.shape[-1])) for x in found]
 
 
+def straight(operation: Operation, *given: Any) -> None:
+    """There is no quicker way than :func:`call`."""
+    return
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def call(operation: Operation, *given: Any) -> tuple[Any, ...]:
-    """The answers of an operation: one callback, batches in lanes."""
+    """The answers of an operation: compiled code, batches in lanes; by a callback where Python must help."""
+    found = foreign_calls.call(operation, *given)
+    if found is not None:
+        return found
     shapes = operation.shapes(*(x.shape for x in given))
     answers = tuple(jax.ShapeDtypeStruct(shape, given[0].dtype) for shape in shapes)
     return tuple(jax.pure_callback(operation, answers, *given, vmap_method="expand_dims"))

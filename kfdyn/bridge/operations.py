@@ -262,8 +262,21 @@ KNOWN: dict[str, About] = {
 }
 
 
+#: Operations that are one function of kfdyn's, with one array for an answer.
+PUBLIC = {
+    function.__name__: function
+    for function in (
+        forward_dynamics, inverse_dynamics, mass_matrix, mass_matrix_inverse, mass_matrix_logdet, potential_energy
+    )
+}  # fmt: skip
+
+
+#: And those whose derivatives are one, too.
+SLOPES = {"forward_dynamics": forward_dynamics_derivatives, "inverse_dynamics": inverse_dynamics_derivatives}
+
+
 def contracted(matrix: Any, change: Any, order: int) -> Any:
     """What a matrix (..., *answer, n) makes of a change (..., n), ``order`` being the axes of the answer."""
     if not order:
         return (matrix * change).sum(-1)
-    return (matrix @ change[(..., *(None,) * (order - 1), slice(None), None)])[..., 0]
+    return (matrix * change[(..., *(None,) * order, slice(None))]).sum(-1)

@@ -16,7 +16,7 @@ from kfdyn.cli.terminal import complain, make_console
 from kfdyn.errors import ModelError
 
 if TYPE_CHECKING:
-    from kfdyn.duality.theirs import Named
+    from kfdyn.duality.claimed_matrix import Named
 
 Array = NDArray[Any]
 _STATUS = {"PASSED": 0, "REJECTED": 1, "PARTIAL": 130}
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the report; 0 if it passed, 1 if rejected. Ctrl-C ends the sampling: a report on what was done, and 130."""
     from kfdyn.cli.slide import WIDE, show_verdict, slide_table
     from kfdyn.duality import cross_check
-    from kfdyn.viz.cross_check import save_figures
+    from kfdyn.viz.cross_check_figures import save_figures
 
     loaded = open_robot(args)
     system = loaded.system
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _claimed(args: argparse.Namespace) -> dict[str, Named]:
     """Matrices that the options name, by the quantity whose covariance they claim to be; called by their files."""
-    from kfdyn.duality.theirs import Named
+    from kfdyn.duality.claimed_matrix import Named
 
     given = {"a": args.minv, "T": args.mass_matrix}
     files = {name: file for name, file in given.items() if file is not None}

@@ -1,4 +1,4 @@
-"""``kfdyn warm``: compile ahead of time, for images, CI and the impatient."""
+"""``kfdyn warm``: compile ahead of time, for images and CI."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def chores(couplings: bool) -> Iterator[tuple[str, Callable[[], object]]]:
-    """What is compiled when first used: a description, and a call that uses it."""
+    """Calls that compile something on first use, each with a description."""
     import numpy as np
 
     import kfdyn as kf
+    from kfdyn.quantities import quantities
 
     rng = np.random.default_rng(0)
     arm, tree = kf.models.puma560(), kf.models.random_tree(8, 0)
@@ -57,19 +58,13 @@ def chores(couplings: bool) -> Iterator[tuple[str, Callable[[], object]]]:
         for system in systems:
             for lead in ((), (9,)):
                 q, v, u = states(system, lead)
-                kf.forward_dynamics(system, q, v, u)
-                kf.inverse_dynamics(system, q, v, u)
-                kf.mass_matrix(system, q)
-                kf.mass_matrix_inverse(system, q)
+                for quantity in quantities().values():
+                    quantity(system, q=q, v=v, tau=u, a=u)
                 kf.hybrid_dynamics(system, q, v, u, u, prescribed=np.arange(system.nv) % 2 == 0)
-                kf.bias_forces(system, q, v)
-                kf.gravity_torques(system, q)
                 kf.mass_matrix_trace(system, q)
                 kf.mass_matrix_logdet(system, q)
-                if system.is_tree:
-                    kf.mass_matrix_logdet_gradient(system, q)
-                kf.forward_dynamics_derivatives(system, q, v, u)
-                kf.inverse_dynamics_derivatives(system, q, v, u)
+        for q in (states(arm, ())[0], states(arm, (9,))[0]):
+            kf.mass_matrix_logdet_gradient(arm, q)
 
     def kinematics(*systems: kf.System) -> None:
         for system in systems:

@@ -1,16 +1,16 @@
-"""The two readings held against each other: dictionary, identities, the cross-check, the atlas of results."""
+"""Compare estimation with dynamics: dictionary, identities, cross-check, atlas of results."""
 
 from kfdyn.duality.atlas import Result, atlas
 from kfdyn.duality.cross_check import cross_check
 from kfdyn.duality.dictionary import DICTIONARY, Entry, dictionary_table, fill
-from kfdyn.duality.groups import unit_groups
+from kfdyn.duality.hypothesis.detectable_errors import Detectable, Limits, detectable, limits
+from kfdyn.duality.hypothesis.roys_test import Roots, roots_test
 from kfdyn.duality.identities import IDENTITIES, Identity, identity_residuals, identity_tolerance
-from kfdyn.duality.maps import Given, Gram, noise_maps
+from kfdyn.duality.noise_operators import Given, Gram, noise_maps
 from kfdyn.duality.quantities import QUANTITIES, Claim, Quantity, claims
 from kfdyn.duality.report import Report
-from kfdyn.duality.roots import Roots, roots_test
-from kfdyn.duality.rounding import rounding_bound
-from kfdyn.duality.sensitivity import Detectable, Limits, detectable, limits
+from kfdyn.duality.tolerance.rounding import rounding_bound
+from kfdyn.duality.tolerance.unit_groups import unit_groups
 
 __all__ = [
     "DICTIONARY",

@@ -1,4 +1,4 @@
-"""The cross-check: treat a robot as a random process, filter and smooth it, and confront every covariance formula."""
+"""Cross-check a robot: treat it as a random process, filter and smooth it, and test every covariance formula."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.duality.collect import collect
+from kfdyn.duality.claimed_matrix import Named, beside_exact, take_claims
 from kfdyn.duality.dictionary import fill
+from kfdyn.duality.hypothesis.detectable_errors import Detectable, Limits, detectable, limits
+from kfdyn.duality.hypothesis.hypothesis_tests import judge
 from kfdyn.duality.identities import TOLERANCE, identity_residuals, identity_tolerance
-from kfdyn.duality.judge import judge
-from kfdyn.duality.parties import (
+from kfdyn.duality.independent_checks import (
     Party,
     closed_form_party,
     dense_party,
@@ -21,22 +22,21 @@ from kfdyn.duality.parties import (
     mass_matrix_party,
     peer_parties,
 )
+from kfdyn.duality.monte_carlo import DENSE_OUTPUTS, DENSE_STATES, Plan, collect
 from kfdyn.duality.quantities import QUANTITIES, Claim, claims, component_names
-from kfdyn.duality.refusals import expect_deviations, expect_inverse, expect_range, no_inverse
 from kfdyn.duality.report import Report
-from kfdyn.duality.rounding import EPS, rounding_bound
-from kfdyn.duality.sensitivity import Detectable, Limits, detectable, limits
-from kfdyn.duality.stream import DENSE_OUTPUTS, DENSE_STATES, Plan
-from kfdyn.duality.theirs import Named, beside_exact, take_claims
-from kfdyn.duality.versions import versions
+from kfdyn.duality.report_render import versions
+from kfdyn.duality.tolerance.preconditions import expect_deviations, expect_inverse, expect_range, no_inverse
+from kfdyn.duality.tolerance.rounding import EPS, rounding_bound
 from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
 from kfdyn.estimation import StateSpace, draw
-from kfdyn.multibody import FlexibleSystem, System
+from kfdyn.multibody import System
+from kfdyn.multibody.calls.arguments import is_system
 from kfdyn.multibody.loops.closure import expect_closed
 
 
 class Client(Protocol):
-    """What is asked of a Dask ``distributed.Client``."""
+    """Interface of a Dask ``distributed.Client`` that is used here."""
 
     def submit(self, function: Any, *args: Any, pure: bool) -> Any:
         """Send a task."""
@@ -125,7 +125,12 @@ def cross_check(
     >>> cross_check(arm, [0.3, 0.4], samples=4000, claimed={"a": Minv}).passed
     False
     """
-    ss, title = _model(system, q, v)
+    from kfdyn.dynamics.solving.kinds import own_way
+
+    ss, robot = (system, None) if isinstance(system, StateSpace) else (_model_of(system, q, v), system)
+    if robot is None and (q is not None or v is not None):
+        raise KfdynError("a StateSpace has its state inside; leave q and v out, or pass the system")
+    title = f"a model of {len(ss)} nodes" if robot is None else str(robot.name)
     claimed, peers = _by_name(claimed, "claimed", "a"), _by_name(peers, "peers", "mine")
     if truth is not None and not isinstance(truth, StateSpace):
         raise ModelError(
@@ -152,9 +157,8 @@ def cross_check(
         if error.node is None:
             raise
         raise no_inverse(ss, error.node, "the filter has no digit left there") from None
-    names = component_names(ss)
-    if isinstance(system, FlexibleSystem) and not (system.couplings or system.loops):
-        names = system.dof_names
+    own_names = None if robot is None else own_way(robot, "output_names")
+    names = component_names(ss) if own_names is None else own_names(robot)
     expect_inverse(ss, bound)
     expect_deviations(own, samples, component_names(ss, outputs=names))
     taken, notes = take_claims(claimed, own, ss, bound, samples, names)
@@ -164,7 +168,7 @@ def cross_check(
     judgement = judge(plan, moments, formulas, frozenset(notes), names)
     # what somebody claims is for the samples to judge, not for algebra that knows better
     known = {name: own[name] if name in notes else claim for name, claim in formulas.items()}
-    parties, unasked = _parties(system, q, ss, seed, known, peers, bound, names)
+    parties, unasked = _parties(robot, q, ss, seed, known, peers, bound, names)
     small, tests = ss.n_states <= DENSE_STATES, len(judgement.tests)
     return Report(
         title,
@@ -182,7 +186,7 @@ def cross_check(
         convergence,
         _detectable(ss, moments.n, tests, level),
         names,
-        tuple(fill(system, q, v)) if isinstance(system, System) and q is not None else (),
+        () if robot is None or q is None else tuple(fill(robot, q, v)),
         q=None if q is None else tuple(np.asarray(q, float).tolist()),
         v=None if v is None else tuple(np.asarray(v, float).tolist()),
         claimed={name: (note, _limits(taken[name], moments.n, tests, level)) for name, note in notes.items()},
@@ -193,7 +197,7 @@ def cross_check(
 
 
 def _exact(name: str, own: Claim, claim: Claim, ss: StateSpace, bound: float, names: Sequence[str]) -> str:
-    """What the exact matrix says of a claimed one, where it is small enough to be formed."""
+    """Compare a claimed matrix with the exact one, if that is small enough to be formed."""
     if len(own.mean) > DENSE_OUTPUTS:
         return ""
     quantity = QUANTITIES[name]
@@ -202,12 +206,8 @@ def _exact(name: str, own: Claim, claim: Claim, ss: StateSpace, bound: float, na
     return "; ".join(beside_exact(own.matrix, claim.matrix, own.scale, allowed, ss, called, quantity.covariance))
 
 
-def _model(system: System | StateSpace, q: ArrayLike | None, v: ArrayLike | None) -> tuple[StateSpace, str]:
-    if isinstance(system, StateSpace):
-        if q is not None or v is not None:
-            raise KfdynError("a StateSpace has its state inside; leave q and v out, or pass the system")
-        return system, f"a model of {len(system)} nodes"
-    if not isinstance(system, System | FlexibleSystem):
+def _model_of(system: Any, q: ArrayLike | None, v: ArrayLike | None) -> StateSpace:
+    if not is_system(system):
         raise KfdynError(f"cross_check takes a System or a StateSpace, not {type(system).__name__}")
     if not system.nv:
         raise ModelError(
@@ -218,10 +218,9 @@ def _model(system: System | StateSpace, q: ArrayLike | None, v: ArrayLike | None
         raise ShapeError(f"system {system.name!r} has {system.nq} coordinates; give its configuration q")
     from kfdyn.dynamics import as_estimation
 
-    known: Any = system
-    ss = as_estimation(known, q, v)
-    expect_closed(known, np.asarray(q, float))  # of a mechanism that cannot be assembled so there is nothing to certify
-    return ss, str(system.name)
+    ss = as_estimation(system, q, v)
+    expect_closed(system, np.asarray(q, float))  # of a mechanism that cannot be assembled so nothing is certified
+    return ss
 
 
 def _by_name(given: Any, what: str, name: str) -> Mapping[str, Any]:
@@ -245,7 +244,7 @@ def _count(value: Any, name: str, least: int = 1) -> int:
 
 
 def _parties(
-    system: System | StateSpace,
+    robot: System | None,
     q: ArrayLike | None,
     ss: StateSpace,
     seed: int,
@@ -260,9 +259,9 @@ def _parties(
     unasked: list[str] = []
     if ss.n_states <= DENSE_STATES:
         parties += closed_form_party(formulas, tolerance) + dense_party(ss, formulas, tolerance)
-    if isinstance(system, System) and q is not None:
-        parties += mass_matrix_party(system, q, formulas, tolerance)
-        answers, unasked = peer_parties(system, q, formulas, tolerance, names)
+    if robot is not None and q is not None:
+        parties += mass_matrix_party(robot, q, formulas, tolerance)
+        answers, unasked = peer_parties(robot, q, formulas, tolerance, names)
         parties += answers
     return parties + given, unasked
 
@@ -273,7 +272,7 @@ def _detectable(ss: StateSpace, n: int, tests: int, level: float) -> Detectable 
 
 
 def _limits(claim: Claim, n: int, tests: int, level: float) -> Limits | None:
-    """What the samples of a claimed covariance would show; nothing of one that is none, or singular."""
+    """Smallest detectable errors in a claimed covariance; None if it is singular or no covariance."""
     matrix, d = claim.matrix, len(claim.mean)
     if not 0 < d <= min(n, DENSE_OUTPUTS) or np.abs(matrix - matrix.T).max() > 0:
         return None

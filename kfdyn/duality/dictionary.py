@@ -226,20 +226,17 @@ def fill(
     ('articulated inertia seen by the hinge', 'Q_uu: curvature of the cost to go in u(k)', '1')
     """
     from kfdyn.dynamics import as_estimation
+    from kfdyn.dynamics.solving.kinds import own_way
 
     expect_system(system)
     if body is not None and body not in system.body_names:
         raise KfdynError(f"system {system.name!r} has no body {body!r}; its bodies are {', '.join(system.body_names)}")
     k = system.n_bodies // 2 if body is None else system.body_names.index(body)
     ss = as_estimation(system, q, v)
-    if system.couplings or system.loops:  # a node may have several bodies
-        from kfdyn.dynamics.loops.aggregation import plan
-
-        k = next(i for i, node in enumerate(plan(system).nodes) if k in node.bodies)
-    if tau is not None and (system.couplings or system.loops):
-        from kfdyn.dynamics.loops.embedding import embedded_forest
-
-        tau = embedded_forest(system, q, v, named=True).stack(tau)
+    node, measured = own_way(system, "node_of_body"), own_way(system, "output_forces")
+    k = k if node is None else node(system, k)  # a node may have several bodies
+    if tau is not None and measured is not None:
+        tau = measured(system, q, v, np.asarray(tau, float))
     filt = kalman_filter(ss, np.zeros(ss.n_outputs) if tau is None else tau)
     robot = Robot(ss, filt, bryson_frazier(ss, filt), k)
     return [(*e.names, e.number(robot) if e.number else "") for e in DICTIONARY]

@@ -1,4 +1,4 @@
-"""Every identity of THEORY section 4, each one function that returns its residual.
+"""Identities of THEORY section 4, one function each, which returns the residual.
 
 The command line, the documentation and the tests read the same registry, ``IDENTITIES``.
 """
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.duality.natural_units import in_natural_units
-from kfdyn.duality.rounding import rounding_bound
 from kfdyn.duality.symbols import Symbols
+from kfdyn.duality.tolerance.natural_units import in_natural_units
+from kfdyn.duality.tolerance.rounding import rounding_bound
 from kfdyn.estimation import StateSpace, kalman_filter
 
 Residual = Callable[[Symbols], float]
@@ -81,7 +81,8 @@ def identity_residuals(ss: StateSpace) -> dict[str, float]:
     -------
     dict of str to float
         By name, relative to the largest term of the identity, in units in which no state or output is small
-        (:func:`~kfdyn.duality.natural_units.in_natural_units`); rounding leaves some 1e-15 times a condition number.
+        (:func:`~kfdyn.duality.tolerance.natural_units.in_natural_units`); rounding leaves some 1e-15 times a condition
+        number.
 
     Notes
     -----

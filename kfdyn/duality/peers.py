@@ -1,4 +1,4 @@
-"""The inverse mass matrix as the programs people trust have it, where they are installed and read the same file."""
+"""Ask Pinocchio or MuJoCo for the inverse mass matrix of the robot's own file."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kfdyn.arrays import Array
-from kfdyn.duality.invert import inverse as invert
+from kfdyn.duality.tolerance.natural_units import inverse as invert
 from kfdyn.errors import ModelError
 from kfdyn.io import State, save_urdf, to_mujoco, to_pinocchio
-from kfdyn.io.mjcf import compile_mjcf
+from kfdyn.io.mjcf.read_mjcf import compile_mjcf
 from kfdyn.io.source import Source
 from kfdyn.multibody import Origin, System
+from kfdyn.multibody.kinds import expect_rigid
 
 
 class Answer(NamedTuple):
@@ -51,6 +52,7 @@ def ask_peers(system: System, q: Array) -> tuple[list[Answer], list[str]]:
         return [], [f"{name} was not asked: {light}"]
     if origin is None:
         try:
+            expect_rigid(system, name)
             return [Answer(name, "URDF written here", ask(system, q, None))], []
         except ModelError:  # what URDF cannot say
             return [], []
@@ -102,14 +104,10 @@ def _mujoco(system: System, q: Array, origin: Origin | None) -> Array:
     mujoco.mj_comPos(model, data)
     (mujoco.mj_makeM if hasattr(mujoco, "mj_makeM") else mujoco.mj_crb)(model, data)
     v = _unit_velocities(to_mujoco, model, system, q)
-    if not system.is_tree:  # the open tree's 𝓜 may be singular, as that of knees whose slides have no mass of their own
-        for row, unit in zip(matrix, np.eye(model.nv)):
-            mujoco.mj_mulM(model, data, row, unit)
-        return _in_outputs(system, q, v @ matrix @ v.T)
-    mujoco.mj_factorM(model, data)
-    mujoco.mj_solveM(model, data, matrix, np.eye(model.nv))
-    to_ours = np.linalg.inv(v.T)  # theirs to the last digit, but for v = X v′: 𝓜⁻¹ = X 𝓜′⁻¹ X*
-    return np.asarray(to_ours @ matrix @ to_ours.T)
+    # not its solve: the open tree's 𝓜 may be singular, as that of knees whose slides have no mass of their own
+    for row, unit in zip(matrix, np.eye(model.nv)):
+        mujoco.mj_mulM(model, data, row, unit)
+    return _in_outputs(system, q, v @ matrix @ v.T)
 
 
 def _unit_velocities(convert: Any, model: Any, system: System, q: Array) -> Array:
@@ -120,11 +118,17 @@ def _unit_velocities(convert: Any, model: Any, system: System, q: Array) -> Arra
     return state.v
 
 
+def of_outputs(system: System, q: Any, matrix: Array) -> Array:
+    """X*𝓜X of the outputs of ``as_estimation(system, q)``, of 𝓜 without couplings and loops."""
+    from kfdyn.dynamics.solving.kinds import own_way
+
+    rates = own_way(system, "output_rates")
+    if rates is None:
+        return matrix
+    X = rates(system, q)
+    return np.asarray(X.T @ matrix @ X)
+
+
 def _in_outputs(system: System, q: Array, matrix: Array) -> Array:
     """(X*𝓜X)⁻¹ of the 𝓜 of the open tree: couplings and loops are ours, a peer knows the tree alone."""
-    if not system.is_tree:
-        from kfdyn.dynamics.loops.embedding import output_rates
-
-        X = output_rates(system, q)
-        matrix = X.T @ matrix @ X
-    return invert(matrix)
+    return invert(of_outputs(system, q, matrix))

@@ -1,4 +1,4 @@
-"""What the cross-check found: a verdict, a table, figures, JSON."""
+"""Report of a cross-check: verdict, tables, figures, JSON."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
-from kfdyn.duality.faces import as_html, quantities_table, shown, tests_table
-from kfdyn.duality.outcomes import Finding, Group, Outcome
-from kfdyn.duality.parties import Party
+from kfdyn.duality.findings import Finding, Group, Outcome
+from kfdyn.duality.hypothesis.detectable_errors import Detectable, Limits
+from kfdyn.duality.independent_checks import Party
 from kfdyn.duality.quantities import QUANTITIES
-from kfdyn.duality.sensitivity import Detectable, Limits
+from kfdyn.duality.report_render import as_html, quantities_table, shown, tests_table
 from kfdyn.estimation.consistency import holm
 from kfdyn.viz.text import printable
 
@@ -152,7 +152,7 @@ class Report:
 
     @property
     def interrupted(self) -> bool:
-        """Whether fewer samples were used than asked for."""
+        """Return True if fewer samples were used than asked for."""
         return self.samples < self.requested
 
     def p_value(self, kind: str, quantity: str) -> float:
@@ -212,26 +212,26 @@ class Report:
         )
 
     def recipe(self) -> str:
-        """What was checked, with what: all that is needed to repeat it."""
+        """Everything needed to repeat the check: state, seed, samples, versions."""
         state = [f"{name} = {_numbers(value)}" for name, value in (("q", self.q), ("v", self.v)) if value is not None]
         used = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         return "To repeat: " + "; ".join([*state, f"seed {self.seed}, {self.samples:,} samples", used]) + "."
 
     def to_json(self, indent: int | None = 2) -> str:
         """Everything but the matrices, as JSON text."""
-        from kfdyn.duality.report_json import content
+        from kfdyn.duality.report_render import content
 
         return json.dumps(content(self), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def plot(self) -> Figure:
         """One figure: sampled covariance of a beside 𝓜⁻¹, convergence, whiteness, p-values."""
-        from kfdyn.viz.cross_check import draw_report
+        from kfdyn.viz.cross_check_figures import draw_report
 
         return draw_report(self)
 
     def save_figures(self, directory: str | Path) -> list[Path]:
         """Write every figure as PNG into a directory, the dictionary with this robot's numbers too."""
-        from kfdyn.viz.cross_check import save_figures
+        from kfdyn.viz.cross_check_figures import save_figures
 
         return save_figures(self, directory)
 
@@ -245,7 +245,7 @@ class Report:
 
     @property
     def style(self) -> str:
-        """In which a console shows the verdict."""
+        """Style in which a console shows the verdict."""
         return {"PASSED": "bold green", "PARTIAL": "bold yellow", "REJECTED": "bold red"}[self.status]
 
     def __repr__(self) -> str:

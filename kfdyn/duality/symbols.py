@@ -1,4 +1,4 @@
-"""The letters of THEORY section 4 as dense matrices, φ and ψ by inversion: what identities are made of."""
+"""The operators of THEORY section 4 as dense matrices, φ and ψ by inversion."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from kfdyn.arrays import Array
-from kfdyn.duality.invert import inverse
+from kfdyn.duality.tolerance.natural_units import inverse
 from kfdyn.estimation import Covariances, StateSpace
 from kfdyn.estimation.dense import DenseModel
 

@@ -15,10 +15,9 @@ from kfdyn.dynamics.solving.forest import States
 from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
-from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.kernel import Answers
 from kfdyn.multibody.calls.overflow import overflow
-from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.kinds import expect_no_loops, expect_rigid
 
 
 class ForwardDerivatives(NamedTuple):
@@ -120,7 +119,7 @@ def forward_dynamics_derivatives(
     >>> bool(np.allclose(da_dtau, kf.mass_matrix_inverse(arm, [0.3, 0.1])))
     True
     """
-    _expect_no_loops(system, "forward_dynamics")
+    _expect_served(system, "forward_dynamics")
     return ForwardDerivatives._make(FORWARD.of(system, (q, v, tau, gravity), out))
 
 
@@ -205,7 +204,7 @@ def inverse_dynamics_derivatives(
     >>> dtau_dq.round(6), dtau_dv.round(6), M
     (array([[9.81]]), array([[0.]]), array([[1.]]))
     """
-    _expect_no_loops(system, "inverse_dynamics")
+    _expect_served(system, "inverse_dynamics")
     return InverseDerivatives._make(INVERSE.of(system, (q, v, a, gravity), out))
 
 
@@ -213,16 +212,15 @@ def _overflown(states: States) -> NoReturn:
     raise overflow(states.system, "a derivative", **states.arrays)
 
 
-def _expect_no_loops(system: System, function: str) -> None:
-    expect_system(system)
+def _expect_served(system: System, function: str) -> None:
     expect_rigid(system, f"{function}_derivatives")
-    if system.loops:
-        raise ModelError(
-            f"{function}_derivatives: system {system.name!r} has {system.constraints}, and derivatives of motions that "
-            "loops constrain are not implemented (couplings are served); take differences of "
-            f"kf.{function} along kf.integrate(system, q, h * dv), with rates dv that the loops allow: columns of "
-            "kf.minimal_coordinates(system, q).X"
-        )
+    expect_no_loops(
+        system,
+        f"{function}_derivatives",
+        "derivatives of motions that loops constrain are not implemented (couplings are served); take differences of "
+        f"kf.{function} along kf.integrate(system, q, h * dv), with rates dv that the loops allow: columns of "
+        "kf.minimal_coordinates(system, q).X",
+    )
 
 
 class _Derivatives(Solver):
@@ -249,7 +247,7 @@ _COUPLED = "kfdyn.dynamics.recursions.coupled.geared"
 
 INVERSE = _Derivatives(
     "inverse_dynamics_derivatives", "kfdyn.dynamics.recursions.slopes.derivatives_inverse", "INVERSE_DERIVATIVES",
-    coupled=_COUPLED, kinds=("geared",), explain=_overflown, inverts=False,
+    coupled=True, kinds=("geared",), explain=_overflown, inverts=False,
 )  # fmt: skip
 FORWARD = _Derivatives(
     "forward_dynamics_derivatives", "kfdyn.dynamics.recursions.slopes.derivatives_forward", "FORWARD_DERIVATIVES",

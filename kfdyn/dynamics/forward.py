@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.assembly import as_estimation
-from kfdyn.dynamics.solving.forest import DENSE, States, expect_method, hinge_without_inertia
+from kfdyn.dynamics.solving.forest import DENSE, States, expect_method, singular
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ShapeError, SingularError
@@ -195,16 +195,11 @@ def dynamics_filter(
     if T.shape[-1:] != (system.nv,):
         raise ShapeError(f"tau must have shape (..., {system.nv}) for system {system.name!r}, got {T.shape}")
     locked = np.asarray(np.isnan(T).any(axis=tuple(range(T.ndim - 1))))
-    if system.couplings or system.loops:
-        from kfdyn.dynamics.loops.embedding import output_forces
-
-        T = output_forces(system, q, v, T)
+    measured = own_way(system, "output_forces")
     try:
-        filt = kalman_filter(ss, T)
+        filt = kalman_filter(ss, T if measured is None else measured(system, q, v, T))
     except SingularError as error:
-        if not system.is_tree:
-            raise
-        raise hinge_without_inertia(system, error.node or 0, error.output or 0) from None
+        raise singular(system, error) from None
     States.of(system, q).expect_invertible(~locked if locked.any() else None)
     return filt, bryson_frazier(ss, filt)
 

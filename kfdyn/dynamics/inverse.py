@@ -158,7 +158,7 @@ INVERSE = Solver(
     "inverse_dynamics",
     "kfdyn.dynamics.recursions.inverse",
     "INVERSE",
-    coupled="kfdyn.dynamics.recursions.inverse",
+    coupled=True,
     explain=by_engine,
     inverts=False,
 )

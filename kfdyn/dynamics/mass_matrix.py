@@ -214,7 +214,7 @@ def _by_covariance(states: States, part: slice, out: Array) -> None:
 _ROOM, _COUPLED = "kfdyn.dynamics.recursions.mass_matrix", "kfdyn.dynamics.recursions.coupled.geared"
 
 MASS_MATRIX = Solver(
-    "mass_matrix", _ROOM, "MASS_MATRIX", coupled=_ROOM, explain=_formed, inverts=False, minimal="mass_matrix"
+    "mass_matrix", _ROOM, "MASS_MATRIX", coupled=True, explain=_formed, inverts=False, minimal="mass_matrix"
 )
 TRACE = Solver(
     "mass_matrix_trace", _ROOM, "TRACE", inverts=False,

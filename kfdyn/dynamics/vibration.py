@@ -13,6 +13,7 @@ from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.derivatives import inverse_dynamics_derivatives
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.dynamics.solving.forest import moved_by
+from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.multibody import FlexibleSystem, System, difference, integrate
 from kfdyn.multibody.calls.arguments import expect_one, expect_system
@@ -95,22 +96,13 @@ def modes(
     if slack.shape != (body.nq,):
         raise ShapeError(f"rest must have shape ({body.nq},), as q has, got {slack.shape}")
 
-    def bias(moved: Array) -> Array:
-        return bias_forces(body, moved, np.zeros(body.nv), gravity=gravity)
-
     def pull(moved: Array) -> Array:
-        tree = body.uncoupled
-        if not body.couplings:
-            return np.asarray(tree.stiffness * difference(tree, slack, moved))
-        e = body._expansion
+        tree, e = body.uncoupled, body._expansion
         stretched = difference(tree, e.positions(slack), e.positions(moved))
         return np.asarray(e.at(moved).forces(tree.stiffness * stretched))
 
-    if isinstance(system, System) and not system.loops:
-        weight = inverse_dynamics_derivatives(system, here, None, np.zeros(system.nv), gravity).dtau_dq
-        K = weight + _slope(body, here, pull)
-    else:
-        K = _slope(body, here, lambda moved: bias(moved) + pull(moved))
+    weight = (own_way(body, "gravity_slope") or _gravity_slope)(body, here, gravity)
+    K = weight + _slope(body, here, pull)
     K = 0.5 * (K + K.T)
     M = mass_matrix(body, here)
     try:
@@ -122,33 +114,36 @@ def modes(
             f"system {body.name!r}: its mass matrix is singular, {_name(body, worst)} moves no mass; give a body some, "
             "or the hinge an armature"
         ) from None
-    return Modes(np.sign(squares) * np.sqrt(np.abs(squares)), shapes, M, K, bias(here) + pull(here))
+    return Modes(np.sign(squares) * np.sqrt(np.abs(squares)), shapes, M, K, _weight(body, here, gravity) + pull(here))
+
+
+def _weight(body: Any, q: Array, gravity: ArrayLike | None) -> Array:
+    """Forces (..., nv) of gravity, and of what bends bodies, at rest."""
+    return bias_forces(body, q, np.zeros(body.nv), gravity=gravity)
+
+
+def _gravity_slope(system: System, q: Array, gravity: ArrayLike | None) -> Array:
+    """Its derivative (nv, nv)."""
+    return inverse_dynamics_derivatives(system, q, None, np.zeros(system.nv), gravity).dtau_dq
+
+
+def gravity_slope_by_differences(body: Any, q: Array, gravity: ArrayLike | None) -> Array:
+    """The same for kinds whose derivatives are not to be had."""
+    return _slope(body, q, lambda moved: _weight(body, moved, gravity))
 
 
 def _name(body: Any, dof: int) -> str:
     """A coordinate in words: a mode or a hinge, and all hinges of a coupling."""
-    if isinstance(body, FlexibleSystem):
-        return repr(body.dof_names[dof])
+    if body.elastic[dof]:
+        return f"mode {body.dof_names[dof]!r}"
     hinges = [repr(body.hinge_names[k]) for k in moved_by(body, np.array([dof]))]
     return f"hinge {hinges[0]}" if len(hinges) == 1 else f"the coupling of hinges {', '.join(hinges)}"
 
 
 def _slope(body: Any, here: Array, force: Callable[[Array], Array]) -> Array:
     """∂force/∂q (nv, nv) in tangent coordinates, by differences of order four."""
-    h = 1e-3 * _sizes(body)
+    h = 1e-3 * body.sizes
     steps = np.array([-2.0, -1.0, 1.0, 2.0])[:, None, None] * np.diag(h)
     moved = integrate(body, here, steps.reshape(4 * body.nv, body.nv))
     f = force(moved).reshape(4, body.nv, body.nv)
     return np.asarray((f[0] - f[3] + 8 * (f[2] - f[1])) / (12 * h[:, None])).T
-
-
-def _sizes(body: Any) -> Array:
-    """How far each coordinate goes before the geometry is another one, (nv,), whatever its unit.
-
-    A mode's unit is that of its shape: with a modal mass of 1, the modes of a light beam are tiny numbers.
-    """
-    if isinstance(body, System):
-        return np.ones(body.nv)
-    # what each coordinate does to every hinge and mode, at neutral
-    moves = np.abs(body._expansion.at(body.neutral()).rates(np.eye(body.nv)))
-    return np.asarray(1.0 / (moves / body.bent.sizes()).max(axis=1, initial=0.0))

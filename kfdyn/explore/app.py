@@ -26,7 +26,7 @@ from kfdyn.explore.shapes import shapes_of
 from kfdyn.extras import needed
 from kfdyn.multibody import System, kinetic_energy, potential_energy
 from kfdyn.multibody.calls.arguments import expect_system
-from kfdyn.multibody.flexible.rigid import expect_rigid
+from kfdyn.multibody.kinds import expect_no_loops, expect_rigid
 
 if TYPE_CHECKING:
     import viser
@@ -68,11 +68,12 @@ class Explorer:
     ) -> None:
         expect_system(system)
         expect_rigid(system, "the explorer")
-        if system.loops:
-            raise ModelError(
-                f"the explorer shows trees and couplings, and {system.name!r} has {system.constraints}: a slider would "
-                "pull its loops apart; explore system.without_loops, or watch a motion of it by kf.viz.animate"
-            )
+        expect_no_loops(
+            system,
+            "the explorer",
+            "a slider would pull its loops apart; explore system.without_loops, or watch a motion of it by "
+            "kf.viz.animate",
+        )
         if not system.nv:
             raise ModelError(f"nothing moves in {system.name!r}; is a floating base missing?")
         self.moment = Moment.at_rest(system, q)
@@ -320,7 +321,7 @@ def _convergence(report: Any) -> NDArray[np.uint8]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from kfdyn.viz.cross_check import draw_convergence
+    from kfdyn.viz.cross_check_figures import draw_convergence
 
     figure = Figure(figsize=(4.2, 3.0), dpi=110, layout="constrained")
     draw_convergence(report, figure.subplots())

@@ -1,4 +1,4 @@
-"""A system in words: sizes, the tree with its hinges and masses, and what may surprise you."""
+"""Describe a system in words: sizes, the tree with its hinges and masses, oddities."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.io.loaded import Loaded, listed, not_obeyed
+from kfdyn.io.load_result import Loaded, listed, not_obeyed
 from kfdyn.multibody import Body, System
 from kfdyn.multibody.calls.arguments import expect_system
-from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.kinds import expect_rigid
 
 DEEPEST = 16  # levels drawn as branches; beyond, the level is written as a number
 WIDEST = 44  # characters of a column
@@ -105,7 +105,7 @@ def _row(system: System, k: int, branch: str) -> tuple[str, ...]:
 
 
 def _place(system: System, k: int) -> str:
-    """Where a hinge is in v, or what it follows."""
+    """Place of a hinge in v, or the hinge it follows."""
     name = system.hinge_names[k]
     for coupling in system.couplings:
         if name in coupling.hinges and name not in coupling.named:

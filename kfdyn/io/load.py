@@ -10,10 +10,10 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError
-from kfdyn.io.equalities import check_choice
-from kfdyn.io.loaded import Loaded, LoadWarning, not_obeyed
-from kfdyn.io.markup import read_elements
+from kfdyn.io.load_result import Loaded, LoadWarning, not_obeyed
+from kfdyn.io.mimics import check_choice
 from kfdyn.io.source import expect_no_page, open_source
+from kfdyn.io.xml_reader import read_elements
 from kfdyn.multibody import Origin, System
 from kfdyn.multibody.system import EARTH
 from kfdyn.spatial.validate import check_indefinite_inertia
@@ -135,14 +135,14 @@ def read(
     expect_no_page(opened)
     tag = opened.root().tag
     if tag == "robot":
-        from kfdyn.io.urdf import load_urdf
+        from kfdyn.io.urdf.read_urdf import load_urdf
 
         gravity = EARTH if gravity is None else gravity
         loaded = load_urdf(opened, floating_base, merge_fixed, gravity, indefinite_inertia, mimic, keep_fixed)
         loaded.system.remember(Origin("urdf", opened.path, opened.data, floating_base))
         return loaded.remarked(not_obeyed(loaded.system))
     if tag == "mujoco":
-        from kfdyn.io.mjcf import load_mjcf
+        from kfdyn.io.mjcf.read_mjcf import load_mjcf
 
         if floating_base:
             raise ModelError(f"{opened.name}: an MJCF file says itself what floats: give the body a <freejoint/> there")

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kfdyn.io.markup import read_elements
 from kfdyn.io.source import Source, open_source
+from kfdyn.io.xml_reader import read_elements
 
 
 class SensorData(NamedTuple):
@@ -63,7 +63,7 @@ def read_sensors(source: str | bytes | os.PathLike[str]) -> tuple[SensorData, ..
     """
     opened = open_source(source)
     if opened.root().tag == "mujoco":
-        from kfdyn.io.mjcf import compile_mjcf
+        from kfdyn.io.mjcf.read_mjcf import compile_mjcf
 
         return tuple(_of_model(compile_mjcf(opened)[0]))
     return tuple(_of_urdf(opened))

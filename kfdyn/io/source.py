@@ -1,4 +1,4 @@
-"""Where a description comes from: a file or a string; and what it is, by its content."""
+"""Open a description from a file or a string, and tell its format by its content."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kfdyn.errors import ModelError
-from kfdyn.io.markup import MAX_BYTES, Element, read_elements
+from kfdyn.io.xml_reader import MAX_BYTES, Element, read_elements
 
 
 class Source(NamedTuple):

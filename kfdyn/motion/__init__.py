@@ -3,7 +3,10 @@
 from kfdyn.lazy import on_first_use
 
 _PLACES = {
-    "identification": ("Identified", "identify"),
+    "identification.identify": ("identify",),
+    "identification.results.residuals": ("ResidualTest",),
+    "identification.results.result": ("Ellipsoid", "Identified", "LikelihoodRatio"),
+    "log_check": ("LogReport", "Suspect", "check_log"),
     "model": ("MotionModel",),
     "planning.goal": ("Goal",),
     "planning.horizon": ("Mpc",),

@@ -14,13 +14,15 @@ from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.arguments import Prior
 from kfdyn.estimation.nonlinear.model import NonlinearModel
-from kfdyn.motion.readings import Readings
+from kfdyn.motion.readings import Readings, ReadPoints
 from kfdyn.motion.result import MotionFiltered, MotionSmoothed
 from kfdyn.motion.step import Stepper
 from kfdyn.multibody import System, difference, integrate
 from kfdyn.multibody.calls.arguments import configuration
 
 Index = NDArray[np.int64]
+
+_SEEN = {"q": "Position", "v": "Velocity"}
 
 
 class MotionModel(NonlinearModel):
@@ -43,8 +45,8 @@ class MotionModel(NonlinearModel):
     sensors : sequence of Sensor
         ``JointPosition``, ``JointVelocity``, ``Position``, ``Velocity``, ``Pose``, ``Orientation``, ``Gyroscope``,
         ``CenterOfMass``, ``Contact`` of ``kf.sensors``; ``Accelerometer``, ``Imu``, ``AngularAcceleration``,
-        ``JointAcceleration`` and ``JointTorque``, which see the disturbance too.
-    force_noise : (nv,), (nv, nv) or (N−1, nv, nv)
+        ``JointAcceleration``, ``JointTorque`` and ``ForceTorque``, which see the disturbance too.
+    force_noise : number, (nv,), (nv, nv) or (N−1, nv, nv)
         Variances or covariance W of the random force of one step; a continuous density S gives W = S/dt.
     method : {"euler", "implicit", "rk4"}
         The step, that of :func:`kfdyn.simulate`. "implicit" is MuJoCo's Euler step with damping.
@@ -58,6 +60,8 @@ class MotionModel(NonlinearModel):
         ``system.gravity`` if not given.
     biases : mapping from a sensor's place or name to (variance at the start, variance a step), optional
         Biases that walk at random; each variance a number or one for each entry.
+    scales : mapping from a sensor's name to a factor or one an entry, optional
+        Sensors read that multiple of the truth, then their bias.
     wrenches : mapping from a body or frame to (variance at the start, variance a step), optional
         External forces [moment; force] in world axes at its origin that walk at random; numbers or six each.
     prior : (q0, v0, P0), optional
@@ -105,15 +109,18 @@ class MotionModel(NonlinearModel):
         gravity: ArrayLike | None = None,
         biases: Mapping[Any, tuple[Any, Any]] | None = None,
         wrenches: Mapping[str, tuple[Any, Any]] | None = None,
+        scales: Mapping[str, ArrayLike] | None = None,
         prior: tuple[Any, Any, Any] | None = None,
     ) -> None:
         self.stepper = Stepper(
             system, dt, method, damping, stiffness, rest, gravity, tuple(wrenches or ()), friction, friction_speed
         )
         self.system, self.dt = system, self.stepper.dt
-        self.seen = Readings(system, sensors)
+        self.seen = Readings(system, sensors, scales)
         self.g = np.asarray(system.gravity if gravity is None else gravity, np.float64)
         nq, nv = system.nq, system.nv
+        if np.ndim(force_noise) == 0:
+            force_noise = np.full(nv, force_noise)
         W = arguments.covariance(force_noise, "force_noise", nv)
         at = nq + nv
         starts: list[Array] = []
@@ -142,19 +149,14 @@ class MotionModel(NonlinearModel):
         for place_of in (self.bias_places, self.wrench_places):
             names += [f"{name}[{i}]" for name, place in place_of.items() for i in range(place.stop - place.start)]
 
-        points = self.seen.points
         manifold: dict[str, Any] = {}
-        if points.blocks:
-            manifold = {
-                "reading_plus": points.plus,
-                "reading_minus": points.minus,
-                "reading_jacobian": points.right_jacobian,
-            }
         if self.stepper.points.blocks:
-            manifold |= {"plus": self._plus, "minus": self._minus, "plus_jacobian": self._right_jacobian}
+            manifold = {"plus": self._plus, "minus": self._minus, "plus_jacobian": self._right_jacobian}
         x0, P0 = self._start(prior)
         observe = self._observed if self.seen.sees_noise else self._seen_at_rest
         super().__init__(self._stepped, observe, Q, self.seen.R, x0, P0, state_names=names, **manifold)
+        if self.seen.points.blocks:
+            self.readings = ReadPoints(self.seen.points)
 
     @staticmethod
     def _walk(
@@ -281,24 +283,30 @@ class MotionModel(NonlinearModel):
         B[:, range(n, size), range(nv, nv + self._extra)] = 1.0
         return after, F, B
 
+    def _pushes(self, rest: Array) -> tuple[Array, list[tuple[str, Array]]]:
+        """External forces, side by side and by the frames at which they act."""
+        wrench = rest[:, rest.shape[1] - 6 * len(self.wrench_places) :]
+        return wrench, [(frame, wrench[:, 6 * i : 6 * i + 6]) for i, frame in enumerate(self.wrench_places)]
+
     def read(self, x: Array, w: Array, u: Array | None, k: Index) -> Array:
         """Predicted readings."""
         q, v, rest = self._apart(x)
-        a = tau = None
-        if self.seen.sees_noise:
-            tau = self._forces(w, u)
-            a = self.stepper.acceleration(q, v, tau, rest[:, rest.shape[1] - 6 * len(self.wrench_places) :])
-        return self._biased(self.seen.predict(q, v, a, tau, self.g), x)
+        if not self.seen.sees_noise:
+            return self._biased(self.seen.predict(q, v, None, None, self.g), x)
+        tau, (wrench, pushes) = self._forces(w, u), self._pushes(rest)
+        a = self.stepper.acceleration(q, v, tau, wrench)
+        return self._biased(self.seen.predict(q, v, a, tau, self.g, pushes), x)
 
     def linear_read(self, x: Array, w: Array, u: Array | None, k: Index) -> tuple[Array, Array, Array | None]:
         """Predicted readings, with their Jacobians in x and, where sensors feel it, in w."""
         nv, n = self.system.nv, 2 * self.system.nv
         q, v, rest = self._apart(x)
-        a = tau = None
         if self.seen.sees_noise:
-            tau = self._forces(w, u)
-            a = self.stepper.linear_acceleration(q, v, tau, rest[:, rest.shape[1] - 6 * len(self.wrench_places) :])
-        h, H0, W0 = self.seen.linear(q, v, a, tau, self.g)
+            tau, (wrench, pushes) = self._forces(w, u), self._pushes(rest)
+            a = self.stepper.linear_acceleration(q, v, tau, wrench)
+            h, H0, W0 = self.seen.linear(q, v, a, tau, self.g, pushes)
+        else:
+            h, H0, W0 = self.seen.linear(q, v, None, None, self.g)
         h = self._biased(h, x)
         if not self._extra:
             return h, H0, W0
@@ -348,6 +356,22 @@ class MotionModel(NonlinearModel):
         if row is None or row.shape[1] != self.system.nv:
             raise ShapeError(f"tau of step {k} must be ({self.system.nv},), got shape {np.shape(u)}")
         return row
+
+    def cure_for(self, names: Sequence[str]) -> str:
+        """A sensor that tells what no reading does."""
+        cures: list[str] = []
+        for of, _, rest in (name.partition("[") for name in names):
+            hinge = rest.rstrip("]").split(".")[0]
+            if of in ("q", "v") and hinge in self.system.hinge_names:
+                size = self.system.v_slice(hinge)
+                body = self.system.open_tree.body_names[self.system.open_tree.hinge_index(hinge)]
+                many = size.stop - size.start > 1
+                cures.append(f"Pose({body!r}, ...)" if many else f"Joint{_SEEN[of]}(..., hinges={hinge!r})")
+            elif of in self.wrench_places:
+                cures.append("ForceTorque, Accelerometer or JointPosition")
+            else:
+                cures.append(f"another sensor of what {of} reads")
+        return f"add a sensor such as {' or '.join(dict.fromkeys(cures))}"
 
     def filter_halves(self, kind: str, points: Any = None) -> Any:
         """What corrects and predicts in filters: compiled for one motion of the simplest robots."""
@@ -416,7 +440,7 @@ class MotionModel(NonlinearModel):
         array = np.asarray(given, np.float64)
         if array.shape[-1:] != (self.system.nv,):
             raise ShapeError(f"tau must be (N−1, {self.system.nv}), one row a step; got shape {array.shape}")
-        return arguments.inputs(array, batch, steps, self.carries_noise, True)
+        return arguments.inputs(array, batch, steps, self.carries_noise, True, "tau")
 
 
 def _dof_names(system: System) -> list[str]:

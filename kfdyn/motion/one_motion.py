@@ -13,7 +13,7 @@ import numpy as np
 from kfdyn.arrays import Array
 from kfdyn.estimation.nonlinear.extended import Belief, Corrected, Extended, joint, steps
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows, finite
-from kfdyn.estimation.nonlinear.recursions import linearly_corrected
+from kfdyn.estimation.nonlinear.recursions.halves import linearly_corrected
 from kfdyn.estimation.nonlinear.unscented import SigmaPoints, Unscented, gathered
 from kfdyn.estimation.nonlinear.update import Update, singular
 from kfdyn.motion import recursions

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ShapeError
 from kfdyn.multibody import System, frame_acceleration, frame_pose, frame_velocity, jacobian
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
-from kfdyn.multibody.flexible.rigid import expect_rigid
+from kfdyn.multibody.kinds import expect_no_loops, expect_rigid
 from kfdyn.spatial import skew
 
 #: Names of the ten numbers, in their order: mass, first moments m c, and moments of inertia about the body's origin.
@@ -95,8 +95,7 @@ def torque_regressor(
     """
     expect_system(system)
     expect_rigid(system, "torque_regressor")
-    if system.loops:
-        raise ModelError(f"system {system.name!r} has loops, whose forces are not determined; take system.open_tree")
+    expect_no_loops(system, "torque_regressor", "their forces are not determined; take system.open_tree")
     q = configuration(system, q)
     v, a = (
         np.zeros(system.nv) if x is None else checked(system, x, (system.nv,), name) for x, name in ((v, "v"), (a, "a"))

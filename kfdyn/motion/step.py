@@ -14,8 +14,8 @@ from kfdyn.errors import ModelError, ShapeError
 from kfdyn.motion import recursions
 from kfdyn.multibody import System, integrate, jacobian
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
-from kfdyn.multibody.flexible import FlexibleSystem
 from kfdyn.multibody.frame_derivatives import force_derivatives
+from kfdyn.multibody.kinds import expect_no_loops, expect_rigid
 from kfdyn.multibody.parts.armature import with_armature
 from kfdyn.multibody.tangents import Points
 
@@ -102,13 +102,12 @@ class Stepper:
         friction_speed: float = 0.01,
     ) -> None:
         expect_system(system)
-        if isinstance(system, FlexibleSystem):
-            raise ModelError(f"system {system.name!r} has bodies or joints that bend; motions are of rigid systems")
-        if system.loops:
-            raise ModelError(
-                f"system {system.name!r} has loops, and a motion needs free coordinates; take system.open_tree, and "
-                "hold its loops by exact readings"
-            )
+        expect_rigid(system, "a motion")
+        expect_no_loops(
+            system,
+            "a motion",
+            "it needs free coordinates; take system.open_tree, and hold its loops by exact readings",
+        )
         if method not in METHODS:
             raise ModelError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
         if not (np.ndim(dt) == 0 and np.isfinite(dt) and dt > 0):
@@ -303,10 +302,11 @@ class Stepper:
 def _flown_off(error: ModelError, q: Array, v: Array) -> ModelError:
     """What to say of states that are beyond all mechanics, else the error itself."""
     size = max(np.abs(q).max(initial=0.0), np.abs(v).max(initial=0.0))
-    if not size > _BEYOND:
+    if size <= _BEYOND:
         return error
+    reach = f"reach {size:.3g}" if size == size else "are no numbers any more"
     return ModelError(
-        f"the motion has diverged: q and v reach {size:.3g}; check the units of tau and of force_noise, the prior and "
+        f"the motion has diverged: q and v {reach}; check the units of tau and of force_noise, the prior and "
         "the covariances of the sensors, or take a smaller dt"
     )
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kfdyn.arrays import Array
-from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import expect_system
-from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.kinds import expect_tree
 from kfdyn.multibody.parts.coupling import Coupling
 from kfdyn.multibody.parts.hinge import Coordinates
 
@@ -62,12 +61,7 @@ def absolute_angles(system: System) -> System:
     np.float64(1.0)
     """
     expect_system(system)
-    expect_rigid(system, "absolute_angles")
-    if not system.is_tree:
-        raise ModelError(
-            f"system {system.name!r} has {system.constraints}; ask for absolute angles of system.open_tree, and couple "
-            "the result"
-        )
+    expect_tree(system, "absolute_angles", "ask for absolute angles of system.open_tree, and couple the result")
     inboard = {k: found for k in range(system.n_bodies) if (found := _next_parallel(system, k)) is not None}
     sets: dict[int, list[int]] = {}
     for k in map(int, system.layout.order):

@@ -95,7 +95,7 @@ def center_of_mass(system: System, q: ArrayLike) -> Array:
     array([2., 0., 0.])
     """
     moment = MOMENT.solve(system, q)
-    _require_mass(system)
+    expect_mass(system)
     com: Array = moment / np.expand_dims(system.mass, -1)
     return com
 
@@ -152,7 +152,7 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     array([0., 0., 1., 0., 6., 0.])
     """
     answer: Array = CENTROIDAL.solve(system, q, v)
-    _require_mass(system)
+    expect_mass(system)
     return answer
 
 
@@ -208,16 +208,17 @@ def _centroidal(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     return expect_finite(system, h, "the momentum", q=q, v=v).reshape((*lead, 6))
 
 
-def _require_mass(system: System) -> None:
+def expect_mass(system: System) -> None:
+    """Refuse a system without mass, which has no mass centre."""
     if not np.all(system.mass):
         raise ModelError(f"system {system.name!r} has no mass, so it has no mass centre; give a body some")
 
 
 _ROOM = "kfdyn.multibody.recursions.energy"
 
-KINETIC = Kernel(_ROOM, "KINETIC", coupled=_ROOM, meaning="the kinetic energy", otherwise=_kinetic, rest=False)
-POTENTIAL = Kernel(_ROOM, "POTENTIAL", coupled=_ROOM, meaning="the potential energy", otherwise=_potential)
-MOMENT = Kernel(_ROOM, "MOMENT", coupled=_ROOM, meaning="the mass centre", otherwise=_moment)
-MOMENTUM = Kernel(_ROOM, "MOMENTUM", coupled=_ROOM, meaning="the momentum", otherwise=_momentum)
-CENTROIDAL = Kernel(_ROOM, "CENTROIDAL", coupled=_ROOM, meaning="the momentum", otherwise=_centroidal)
+KINETIC = Kernel(_ROOM, "KINETIC", coupled=True, meaning="the kinetic energy", otherwise=_kinetic, rest=False)
+POTENTIAL = Kernel(_ROOM, "POTENTIAL", coupled=True, meaning="the potential energy", otherwise=_potential)
+MOMENT = Kernel(_ROOM, "MOMENT", coupled=True, meaning="the mass centre", otherwise=_moment)
+MOMENTUM = Kernel(_ROOM, "MOMENTUM", coupled=True, meaning="the momentum", otherwise=_momentum)
+CENTROIDAL = Kernel(_ROOM, "CENTROIDAL", coupled=True, meaning="the momentum", otherwise=_centroidal)
 MOMENTUM_ABOUT = Kernel(_ROOM, "MOMENTUM_ABOUT")

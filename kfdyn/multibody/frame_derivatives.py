@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_one, expect_system
+from kfdyn.multibody.kinds import expect_no_loops
 from kfdyn.multibody.kinematics import jacobian
 from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.multibody.system import System
@@ -65,23 +66,23 @@ class Path(NamedTuple):
     @classmethod
     def of(cls, system: System, q: Array, frame: str) -> Path:
         """The path of a frame for configurations (rows, nq)."""
-        tree, X = system.pattern.open_tree, None
-        if system.couplings:
-            expect_one(system, "derivatives of frames with couplings")
-        if system.loops:
-            raise ModelError(
-                f"system {system.name!r} has loops: derivatives of frames are for trees and couplings; take "
-                "system.open_tree, and its closed coordinates by system.expansion"
-            )
+        robot, tree, X = system, system.pattern.open_tree, None
+        expect_no_loops(
+            system,
+            "derivatives of a frame",
+            "they are those of trees and couplings; take system.open_tree, and its closed coordinates by "
+            "system.expansion",
+        )
         if tree is not system.pattern:
+            expect_one(system, "derivatives of frames with couplings")
             if system.is_curved:
                 raise ModelError(
                     f"system {system.name!r} has couplings by functions, whose frames have no derivatives here; take "
                     "system.open_tree"
                 )
-            X, q = system.expansion(), system.expand(q)
+            robot, X, q = tree, system.expansion(), system.expand(q)
         here = q.reshape(-1, *system.robots, q.shape[-1])
-        J = jacobian(tree if system.couplings else system, here, frame).reshape(len(q), 6, tree.nv)
+        J = jacobian(robot, here, frame).reshape(len(q), 6, tree.nv)
         dofs, body = [], tree.carrier(frame)
         while body >= 0:
             hinge, own = tree.bodies[body].hinge, tree.v_slice(tree.hinge_names[body])

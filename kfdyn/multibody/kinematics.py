@@ -229,7 +229,7 @@ def _of_frame(what: str) -> Callable[..., str]:
 
 _ROOM = "kfdyn.multibody.recursions.frames"
 
-POSE = Kernel(_ROOM, "POSE", coupled=_ROOM, meaning=_of_frame("position"), otherwise=_pose)
-VELOCITY = Kernel(_ROOM, "VELOCITY", coupled=_ROOM, meaning=_of_frame("velocity"), otherwise=_velocity)
-ACCELERATION = Kernel(_ROOM, "ACCELERATION", coupled=_ROOM, meaning=_of_frame("acceleration"), otherwise=_acceleration)
-JACOBIAN = Kernel(_ROOM, "JACOBIAN", coupled=_ROOM, meaning="the Jacobian", otherwise=_jacobian)
+POSE = Kernel(_ROOM, "POSE", coupled=True, meaning=_of_frame("position"), otherwise=_pose)
+VELOCITY = Kernel(_ROOM, "VELOCITY", coupled=True, meaning=_of_frame("velocity"), otherwise=_velocity)
+ACCELERATION = Kernel(_ROOM, "ACCELERATION", coupled=True, meaning=_of_frame("acceleration"), otherwise=_acceleration)
+JACOBIAN = Kernel(_ROOM, "JACOBIAN", coupled=True, meaning="the Jacobian", otherwise=_jacobian)

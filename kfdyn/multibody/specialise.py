@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.kinds import expect_rigid
 from kfdyn.multibody.system import System
 
 
@@ -53,9 +53,5 @@ def specialise(system: System) -> System:
     True
     """
     expect_system(system)
-    if not isinstance(system, System):
-        raise ModelError(
-            f"specialise takes a System of rigid bodies, not {type(system).__name__}; flexible bodies have no sweep of "
-            "their own"
-        )
+    expect_rigid(system, "specialise", "flexible bodies have no sweep of their own")
     return system if system.is_specialised else system.specialised()

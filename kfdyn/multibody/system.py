@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, as_list
-from kfdyn.multibody.calls.layout import pack
-from kfdyn.multibody.coordinates.expansion import Places, expansion_of
+from kfdyn.multibody.calls.layout import Layout, pack
+from kfdyn.multibody.coordinates.constrained import PER_DOF, Constrained
+from kfdyn.multibody.coordinates.expansion import Expansion, Places, Same, expansion_of
 from kfdyn.multibody.coordinates.lookup import Lookup
 from kfdyn.multibody.coordinates.opened import Opened
-from kfdyn.multibody.coordinates.random_states import drawn_of_tree, random_constrained
+from kfdyn.multibody.coordinates.random_states import drawn_of_tree
 from kfdyn.multibody.coordinates.topology import parents_first
 from kfdyn.multibody.loops.loop import Loop
 from kfdyn.multibody.parts.body import IDENTITY, Body, Frame, read_only
@@ -33,10 +35,10 @@ from kfdyn.multibody.system_text import as_html, as_text
 from kfdyn.spatial import TriangleInequalityWarning
 
 EARTH = (0.0, 0.0, -9.81)
+#: Of each dof, beside what it has.
+LIMITS = ("lower", "upper", "speed", "effort")
 #: Where kinds of systems that compiled code knows keep the address of what was prepared.
 SLOTS = {"tree": "address", "geared": "gears", "curved": "cams"}
-#: What a dof has beside its limits.
-PER_DOF = ("armature", "damping", "stiffness", "friction")
 
 
 class System(Lookup, Opened):
@@ -104,13 +106,10 @@ class System(Lookup, Opened):
     """
 
     __slots__ = (
-        "_base",
-        "_coordinates",
         "_expansion",
         "_frame",
         "_hinge",
         "_kept",
-        "_open",
         "address",
         "armature",
         "bodies",
@@ -126,7 +125,6 @@ class System(Lookup, Opened):
         "hinge_names",
         "indefinite_inertia",
         "is_specialised",
-        "is_tree",
         "kind",
         "layout",
         "loops",
@@ -143,6 +141,7 @@ class System(Lookup, Opened):
         "upper",
     )
 
+    is_tree = True
     hinge_names: tuple[str, ...]
     gravity: Array
     armature: Array
@@ -155,6 +154,7 @@ class System(Lookup, Opened):
     effort: Array
     indefinite_inertia: Literal["refuse", "warn"]
     mass: float
+    layout: Layout
     n_bodies: int
     nq: int
     origin: Origin | None
@@ -166,12 +166,11 @@ class System(Lookup, Opened):
     couplings: tuple[Coupling, ...]
     loops: tuple[Loop, ...]
     is_specialised: bool
-    _base: System
-    _coordinates: System
+    _expansion: Expansion
     _kept: tuple[object, ...]
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         bodies: Iterable[Body],
         gravity: ArrayLike = EARTH,
         frames: Mapping[str, Frame] | None = None,
@@ -180,15 +179,23 @@ class System(Lookup, Opened):
         indefinite_inertia: Literal["refuse", "warn"] = "refuse",
         couplings: Iterable[Coupling] = (),
         loops: Iterable[Loop] = (),
-    ) -> None:
+    ) -> System:
+        """Make a system of the kind that its couplings and loops ask for."""
         couplings = as_list(couplings, f"system {name!r}: couplings", "write [kf.Coupling(...), ...]")
         loops = as_list(loops, f"system {name!r}: loops", "write [kf.Loop(...), ...]")
-        if couplings or loops:
-            tree = System(bodies, gravity, frames, name, indefinite_inertia=indefinite_inertia)
-            self._constrain(tree, couplings, loops)
-            return
+        tree = object.__new__(System)
+        tree._build(bodies, gravity, frames, name, indefinite_inertia)
+        return tree._with(couplings, loops)
+
+    def _build(
+        self,
+        bodies: Iterable[Body],
+        gravity: ArrayLike,
+        frames: Mapping[str, Frame] | None,
+        name: str,
+        indefinite_inertia: Literal["refuse", "warn"],
+    ) -> None:
         put = super().__setattr__
-        put("is_tree", True)
         put("kind", "tree")
         put("is_specialised", False)
         put("couplings", ())
@@ -210,10 +217,11 @@ class System(Lookup, Opened):
         put("layout", pack(self.bodies, order, parent, indefinite_inertia))
         put("address", 0)
         put("origin", None)
-        put("nq", int(sum(body.hinge.nq for body in self.bodies)))
-        put("nv", int(sum(body.hinge.nv for body in self.bodies)))
+        put("_expansion", Same(self.places))
+        put("nq", self._expansion.nq)
+        put("nv", self._expansion.nv)
         put("mass", float(self.layout.mass.sum()))
-        for key in (*PER_DOF, "lower", "upper", "speed", "effort"):
+        for key in (*PER_DOF, *LIMITS):
             flat = np.concatenate([getattr(body, key) for body in self.bodies])
             flat.flags.writeable = False
             put(key, flat)
@@ -221,70 +229,10 @@ class System(Lookup, Opened):
         put("frames", MappingProxyType({key: Frame(self.body_names[k], R, p) for key, (k, R, p) in placed.items()}))
         put("_frame", {b.name: (k, IDENTITY, at_origin) for k, b in enumerate(self.bodies)} | placed)
 
-    def _constrain(self, tree: System, couplings: tuple[Coupling, ...], loops: tuple[Loop, ...]) -> None:
-        """Become the tree with couplings and loops; what is only a tree's (layout, address) stays unset."""
-        put = super().__setattr__
-        expect_couplings(tree.name, couplings)
-        expect_loops(tree, loops)
-        if loops:
-            put("_base", self._of(tree, couplings, ()) if couplings else tree)
-        expansion = self._base._expansion if loops and couplings else expansion_of(tree, couplings)
-        same = ("name", "indefinite_inertia", "bodies", "n_bodies", "gravity", "body_names", "hinge_names", "parent")
-        for key in (*same, "mass", "frames", "origin", "is_specialised", "_frame", "_hinge"):
-            put(key, getattr(tree, key))
-        for key in ("lower", "upper", "speed", "effort"):
-            put(key, expansion.tightest(key) if couplings else getattr(tree, key))
-        if not couplings:
-            for key in PER_DOF:
-                put(key, getattr(tree, key))
-        for key, value in (
-            ("is_tree", False),
-            ("kind", "looped" if loops else expansion.kind),
-            ("couplings", couplings),
-            ("loops", loops),
-            ("gears", 0),
-            ("cams", 0),
-            ("nq", expansion.nq),
-            ("nv", expansion.nv),
-            ("_expansion", expansion),
-            ("_open", tree),
-        ):
-            put(key, value)
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, key: str) -> Any:
-            """Say what a tree has and a system with couplings or loops has not: no function takes one for the other."""
-            if key in ("layout", "address") and not self.is_tree:
-                raise ModelError(
-                    f"system {self.name!r} has {self.constraints}, and this function is for trees; take "
-                    "system.open_tree, in whose coordinates system.expand(q) and system.expansion(q) @ v are the state"
-                )
-            if key == "friction" and not self.is_tree:
-                X = None if self.is_curved else self.expansion()
-                r = self.open_tree.friction
-                if X is not None and (np.count_nonzero(X[r > 0], axis=1) <= 1).all():
-                    return np.abs(X).T @ r
-                raise ModelError(
-                    f"system {self.name!r} has {self.constraints}: its friction is of hinges that move with several "
-                    "coordinates, and of no coordinate; take system.open_tree.friction"
-                )
-            if key in PER_DOF and not self.is_tree:
-                matrix = None if self.is_curved else self._expansion.matrix(np.diag(getattr(self.open_tree, key)))
-                if matrix is not None and np.array_equal(
-                    matrix, np.diag(np.diag(matrix))
-                ):  # as it is but where a coupling has several columns
-                    return np.diag(matrix)
-                raise ModelError(
-                    f"system {self.name!r} has {self.constraints}: its {key} is a full matrix, X* diag(r) X with "
-                    f"r = system.open_tree.{key} and X = system.expansion(q)"
-                )
-            raise AttributeError(f"'System' object has no attribute {key!r}")
-
     @property
     def open_tree(self) -> System:
         """The same bodies without couplings and loops; the system itself if it has none."""
-        return self if self.is_tree else self._open
+        return self
 
     #: Leading axes that all states have: of one robot none (see :class:`~kfdyn.SystemBatch`).
     robots: ClassVar[tuple[int, ...]] = ()
@@ -302,7 +250,8 @@ class System(Lookup, Opened):
     @property
     def places(self) -> Places:
         """Where the hinges of a tree are in q and v."""
-        return Places(self.layout.q_start, self.layout.v_start, tuple(body.hinge for body in self.bodies))
+        layout = self.open_tree.layout
+        return Places(layout.q_start, layout.v_start, tuple(body.hinge for body in self.bodies))
 
     @property
     def dof_names(self) -> tuple[str, ...]:
@@ -318,13 +267,18 @@ class System(Lookup, Opened):
     @property
     def without_loops(self) -> System:
         """The same bodies and couplings without loops, in the same coordinates."""
-        return self if not self.loops else self._base
+        return self
 
     @property
     def constraints(self) -> str:
         """Couplings and loops in words."""
+        return " and ".join(self.joined) or "no couplings or loops"
+
+    @property
+    def joined(self) -> list[str]:
+        """How many couplings and loops there are, in words; of none there is nothing."""
         counts = ((len(self.couplings), "coupling"), (len(self.loops), "loop"))
-        return " and ".join(f"{n} {what}{'s' * (n > 1)}" for n, what in counts if n) or "no couplings or loops"
+        return [f"{n} {what}{'s' * (n > 1)}" for n, what in counts if n]
 
     def with_loops(self, loops: Iterable[Loop]) -> System:
         """Return the system with loops or contacts closed, beside those it has; q, v, a and tau stay the same.
@@ -350,8 +304,7 @@ class System(Lookup, Opened):
         (2, np.True_)
         """
         given = as_list(loops, f"system {self.name!r}: loops", "write [kf.Loop(...), ...]")
-        every = (*self.loops, *given)
-        return self._of(self.open_tree, self.couplings, every) if every else self
+        return LoopedSystem._on(self.without_loops, (*self.loops, *given)) if given else self
 
     def with_couplings(self, couplings: Iterable[Coupling]) -> System:
         """Return the system with hinges coupled, beside those that are; its loops stay.
@@ -366,18 +319,34 @@ class System(Lookup, Opened):
         System
         """
         given = as_list(couplings, f"system {self.name!r}: couplings", "write [kf.Coupling(...), ...]")
-        every = (*self.couplings, *given)
-        return self._of(self.open_tree, every, self.loops) if every else self
+        return self.open_tree._with((*self.couplings, *given), self.loops) if given else self
 
     def like(self, tree: System) -> System:
         """Return the couplings and loops of this system on another tree of the same hinges and frames."""
-        return tree if self.is_tree else self._of(tree, self.couplings, self.loops)
+        return tree._with(self.couplings, self.loops)
 
-    @staticmethod
-    def _of(tree: System, couplings: tuple[Coupling, ...], loops: tuple[Loop, ...]) -> System:
-        system = System.__new__(System)
-        system._constrain(tree, couplings, loops)
-        return system
+    def with_rotors(self, armature: Array) -> System:
+        """Return the same system with other rotors, (nv of the open tree,); :func:`kfdyn.dynamics.with_armature`."""
+        tree = self.open_tree
+        start = tree.layout.v_start
+        bodies = tuple(
+            replace(body, armature=armature[start[k] : start[k + 1]]) if body.hinge.nv else body
+            for k, body in enumerate(tree.bodies)
+        )
+        return self.like(rebuilt(bodies, tree.gravity, dict(tree.frames), tree.name, tree.indefinite_inertia))
+
+    def damped(self, h: float, damping: Array, stiffness: Array) -> System:
+        """Return the system with R ← R + hB + h²K: the measurement noise of an implicit step (THEORY section 6).
+
+        ``damping`` and ``stiffness`` are those of the hinges of :attr:`open_tree`.
+        """
+        return self.with_rotors(self.open_tree.armature + h * damping + h**2 * stiffness)
+
+    def _with(self, couplings: tuple[Coupling, ...], loops: tuple[Loop, ...]) -> System:
+        """The same tree with couplings and loops."""
+        if loops:
+            return LoopedSystem._on(self._with(couplings, ()), loops)
+        return CoupledSystem._on(self, couplings) if couplings else self
 
     def __setattr__(self, key: str, value: object) -> None:
         raise AttributeError(f"a System is immutable; build a new one to change {key!r}")
@@ -406,8 +375,6 @@ class System(Lookup, Opened):
     def remember(self, origin: Origin) -> None:
         """Remember what the system was read from."""
         super().__setattr__("origin", origin)
-        if not self.is_tree:
-            self.open_tree.remember(origin)
 
     def keep(self, address: int, *arrays: object) -> None:
         """Remember where compiled code finds what it has prepared of the system, and keep that alive."""
@@ -423,10 +390,65 @@ class System(Lookup, Opened):
         coupled hinges bound the coordinate they share; with loops, the draw is moved onto them by
         :func:`kfdyn.assemble`.
         """
+        return drawn_of_tree(self, np.random.default_rng(rng))
+
+
+class ConstrainedSystem(Constrained, System):
+    """A :class:`System` with couplings or loops, which its constructor makes; what is only a tree's is not set."""
+
+    __slots__ = ("_coordinates", "_open")
+
+    def _become(self, tree: System, **parts: Any) -> None:
+        """A tree with other parts."""
+        same = ("name", "indefinite_inertia", "bodies", "n_bodies", "gravity", "body_names", "hinge_names", "parent")
+        for key in (*same, "mass", "frames", "origin", "is_specialised", "_frame", "_hinge"):
+            object.__setattr__(self, key, getattr(tree, key))
+        e = parts["_expansion"]
+        for key, value in (parts | {"_open": tree, "gears": 0, "cams": 0, "nq": e.nq, "nv": e.nv}).items():
+            object.__setattr__(self, key, value)
+
+
+class CoupledSystem(ConstrainedSystem):
+    """A system with couplings."""
+
+    __slots__ = ()
+
+    @classmethod
+    def _on(cls, tree: System, couplings: tuple[Coupling, ...]) -> CoupledSystem:
+        expect_couplings(tree.name, couplings)
+        e, system = expansion_of(tree, couplings), object.__new__(cls)
+        limits = {key: e.tightest(key) for key in LIMITS}
+        system._become(tree, _expansion=e, kind=e.kind, couplings=couplings, loops=(), **limits)
+        return system
+
+
+class LoopedSystem(ConstrainedSystem):
+    """A system with loops, in the coordinates of one without them."""
+
+    __slots__ = ("_base",)
+
+    _base: System
+
+    @classmethod
+    def _on(cls, base: System, loops: tuple[Loop, ...]) -> LoopedSystem:
+        tree, system = base.open_tree, object.__new__(cls)
+        expect_loops(tree, loops)
+        limits = {key: getattr(base, key) for key in LIMITS}
+        parts: dict[str, Any] = {"couplings": base.couplings, "loops": loops, "_base": base}
+        system._become(tree, _expansion=base._expansion, kind="looped", **limits, **parts)
+        return system
+
+    @property
+    def without_loops(self) -> System:
+        """The same bodies and couplings without loops, in the same coordinates."""
+        return self._base
+
+    def random_configuration(self, rng: np.random.Generator | int | None = None) -> Array:
+        """Draw one q, shape (nq,): a draw without loops, moved onto them."""
+        from kfdyn.multibody.loops.closure import draw_closed
+
         rng = np.random.default_rng(rng)
-        if not self.is_tree:
-            return random_constrained(self, rng, self.open_tree.random_configuration(rng))
-        return drawn_of_tree(self, rng)
+        return draw_closed(self, self._base.random_configuration(rng), rng)
 
 
 def rebuilt(

@@ -13,7 +13,7 @@ from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError, shown
 from kfdyn.multibody.calls.arguments import expect_one, expect_system, of_one
 from kfdyn.multibody.calls.layout import Numbers, masses_and_centres
-from kfdyn.multibody.flexible.rigid import expect_rigid
+from kfdyn.multibody.kinds import expect_no_loops, expect_rigid
 from kfdyn.multibody.parts.body import as_floats
 from kfdyn.multibody.system import System, rebuilt
 from kfdyn.spatial import inertia_parameters, spatial_inertia, validate_inertia
@@ -26,6 +26,7 @@ _SAME = (
     "loops", "lower", "upper", "speed", "effort", "friction", "places", "coordinates", "is_curved",
     "indefinite_inertia", "v_slice", "q_slice", "hinge_index", "body_index", "locate", "carrier", "neutral", "moved",
     "apart", "positions", "expand", "expansion", "listed", "beside", "slack", "constraints", "_expansion",
+    "elastic", "modal_forces", "modal_losses", "expect_sound",
 )  # fmt: skip
 
 
@@ -119,6 +120,10 @@ class SystemBatch:
         """The same robots with other rotors (size, nv)."""
         return SystemBatch(self.pattern, self.inertia, self.position, armature, self.damping, self.stiffness)
 
+    def damped(self, h: float, damping: Array, stiffness: Array) -> SystemBatch:
+        """The same robots with R ← R + hB + h²K, as :meth:`System.damped`."""
+        return self.with_rotors(self.armature + h * damping + h**2 * stiffness)
+
     def random_configuration(self, rng: np.random.Generator | int | None = None) -> Array:
         """Draw one q for each robot, (size, nq), as :meth:`System.random_configuration`."""
         rng = np.random.default_rng(rng)
@@ -195,8 +200,7 @@ def with_parameters(
     expect_system(system)
     expect_one(system, "with_parameters")
     expect_rigid(system, "with_parameters")
-    if system.loops:
-        raise ModelError(f"with_parameters: system {system.name!r} has {system.constraints}; loops are not served")
+    expect_no_loops(system, "with_parameters", "loops are not served")
     if system.kind == "opaque":
         raise ModelError(
             f"with_parameters: system {system.name!r} has hinges that follow functions of Python's, which no compiled "

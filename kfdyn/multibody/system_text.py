@@ -17,8 +17,7 @@ def as_text(system: System) -> str:
     head = f"System {system.name!r}: {system.n_bodies} bodies, {system.nv} dofs, mass {system.mass:.6g} kg"
     if roots > 1:
         head += f", {roots} trees"
-    if not system.is_tree:
-        head += f", {system.constraints}"
+    head += "".join(f", {what}" for what in system.joined)
     if system.is_specialised:
         head += ", specialised"
     return head + "".join(_lines(system))

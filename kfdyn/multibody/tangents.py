@@ -127,7 +127,8 @@ class Points:
         """Of each block its tangent, and its parts of :meth:`transported` and :meth:`right_jacobian`."""
         for _, tangent in self.blocks:
             back = -_ad(d[:, tangent])
-            yield tangent, _sum(back, 0), _sum(back, 1)
+            J = _sum(back, 1)
+            yield tangent, np.eye(back.shape[-1]) + back @ J, J
 
     def _series(self, d: Array, shift: int) -> Array:
         out = np.zeros((len(d), self.tangent_size, self.tangent_size))

@@ -1,11 +1,9 @@
 """Six-dimensional algebra of rigid bodies: rotations, transformations, cross products, inertias.
 
-The single rigid body in its four formulations is the sub-package ``single_body``.
 Spatial vectors are [angular; linear]. Every function broadcasts over leading axes and is pure numpy.
 Nothing in this room knows of trees or filters.
 """
 
-from kfdyn.spatial import single_body
 from kfdyn.spatial.constraint import hinge_map_from_constraint
 from kfdyn.spatial.cross import cross_force, cross_motion, skew
 from kfdyn.spatial.inertia import (
@@ -71,7 +69,6 @@ __all__ = [
     "rotation_vector_to_matrix",
     "rpy_rate_map",
     "shift_inertia",
-    "single_body",
     "skew",
     "spatial_inertia",
     "transform_force",

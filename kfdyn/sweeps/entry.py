@@ -147,6 +147,30 @@ class Entry:
 
         return self._compiled(write, [Whole(), Whole()], ("entry", lanes, self.options.block))
 
+    def handler(self, lanes: int, handed: int, version: tuple[int, int]) -> tuple[int, object]:
+        """Where the handler of XLA's is that runs it in so many lanes, and what its code lives in.
+
+        The first ``handed`` arrays that rows are given are XLA's. It is told all else beforehand, as words
+        (:mod:`~kfdyn.sweeps.compiler.foreign`): after two of its own the address of the model, 0, parameters, and the
+        other arrays; an array is its address, its number of axes and the address of its shape.
+        """
+        from kfdyn.sweeps.compiler.driver import Code, located
+        from kfdyn.sweeps.compiler.foreign import write_handler
+
+        def write(address: Any, *values: Any) -> Any:
+            return write_entry(self, self.seen(address), lanes, *values)
+
+        arguments: list[Any] = [Whole(), Whole()]
+        arguments += [Whole() if p.kind == "n" else Array(p.kind) for p in self.parameters]
+        for i, about in enumerate(self.given):
+            array = Array(optional=about.optional)
+            array.handed = i < handed
+            arguments.append(array)
+        arguments += [Array(writeable=True) for _ in self.results]
+        outer = partial(write_handler, version=version)
+        key, module = ("foreign", lanes, handed, self.options.block, version, *self.key), self.recursion.__module__
+        return located(Code(self.name, module, key, write, arguments, LANEWISE, level=self.level, outer=outer))
+
     def single(self, owner: type, slot: str, otherwise: Callable[..., Any] | None = None) -> Callable[..., Any]:
         """The function for one row: ``single(model, *parameters, *given)``, the model an ``owner`` and its address in
         a slot.

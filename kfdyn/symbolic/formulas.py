@@ -12,8 +12,8 @@ from kfdyn.errors import ModelError, ShapeError
 from kfdyn.extras import needed
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
-from kfdyn.symbolic.nodes import solve
-from kfdyn.symbolic.robot import Inputs, Robot, robot, values
+from kfdyn.symbolic.symbolic_nodes import solve
+from kfdyn.symbolic.symbolic_robot import Inputs, Robot, robot, values
 from kfdyn.symbolic.tape import Tape, Term, operands
 from kfdyn.textbook import sko
 

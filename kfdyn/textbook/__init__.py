@@ -2,7 +2,7 @@
 
 :mod:`kfdyn.textbook.r86` is Rodriguez's report, section by section; :mod:`kfdyn.textbook.sko` is Jain's theory for any
 triple (H, A, M) on a tree; :mod:`kfdyn.textbook.part` is his paper on partitioning, :mod:`kfdyn.textbook.srb` what his
-lectures on the single body set beside a hinge; :mod:`kfdyn.textbook.scan` is the filter of a chain as an associative
+lectures on the single body write down; :mod:`kfdyn.textbook.scan` is the filter of a chain as an associative
 scan. They share no line with the compiled code and import nothing but NumPy and the package's errors.
 (The blocks of a robot, that ``sko.model_of`` takes, come from
 ``as_estimation``; ``r86.arm_of`` reads masses and axes alone.)

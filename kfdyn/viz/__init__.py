@@ -2,7 +2,7 @@
 
 from kfdyn.viz.animation import animate
 from kfdyn.viz.ellipsoids import draw_ellipse, draw_ellipsoid, ellipse_points, ellipsoid_points
-from kfdyn.viz.fit import plot_fit
+from kfdyn.viz.fit_figures import plot_fit
 from kfdyn.viz.inertias import draw_inertias
 from kfdyn.viz.sensors import draw_observability, draw_sensors
 from kfdyn.viz.skeleton import draw_system, skeleton

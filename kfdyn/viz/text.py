@@ -1,4 +1,4 @@
-"""Names from files as text that is safe to show: on a terminal, in a table, in a figure."""
+"""Make names from files safe to show on a terminal, in a table or in a figure."""
 
 from __future__ import annotations
 
@@ -26,3 +26,8 @@ def literal(text: str) -> str:
     arm \$1\$
     """
     return printable(text).replace("$", r"\$")
+
+
+def in_known_letters(text: str) -> str:
+    """𝓜 and ℛ in matplotlib's own letters: its default font has none outside the basic plane."""
+    return text.replace("𝓜⁻¹", r"$\mathcal{M}^{-1}$").replace("𝓜", r"$\mathcal{M}$").replace("ℛ", r"$\mathcal{R}$")

@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 
 import kfdyn as kf
-from kfdyn.duality.judge import judge
-from kfdyn.duality.maps import Given
+from kfdyn.duality.hypothesis.hypothesis_tests import judge
+from kfdyn.duality.monte_carlo import Plan, stream
+from kfdyn.duality.noise_operators import Given
 from kfdyn.duality.quantities import claims
-from kfdyn.duality.rounding import Units
-from kfdyn.duality.stream import Plan, stream
+from kfdyn.duality.tolerance.rounding import Units
 from kfdyn.estimation.consistency import holm
 
 

@@ -8,10 +8,10 @@ import pytest
 
 import kfdyn as kf
 from kfdyn.duality import claims, cross_check
-from kfdyn.duality.judge import judge
-from kfdyn.duality.sensitivity import limits
-from kfdyn.duality.stream import Plan, stream
-from kfdyn.duality.theirs import take_claims
+from kfdyn.duality.claimed_matrix import take_claims
+from kfdyn.duality.hypothesis.detectable_errors import limits
+from kfdyn.duality.hypothesis.hypothesis_tests import judge
+from kfdyn.duality.monte_carlo import Plan, stream
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.consistency import holm
 

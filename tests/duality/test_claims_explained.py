@@ -125,16 +125,18 @@ def test_zeros_are_repeated_number_by_number():
 
 
 def test_what_was_interrupted_is_repeated_as_far_as_it_came(monkeypatch):
-    from kfdyn.duality import collect, stream
+    from kfdyn.duality import monte_carlo
+
+    whole = monte_carlo.stream
 
     def stop(plan, samples, client):
-        for at, chunk in enumerate(stream.stream(plan, samples, client)):
+        for at, chunk in enumerate(whole(plan, samples, client)):
             if at == 1:
                 raise KeyboardInterrupt
             yield chunk
 
     with monkeypatch.context() as patch:
-        patch.setattr(collect, "stream", stop)
+        patch.setattr(monte_carlo, "stream", stop)
         partial = kf.cross_check(ARM, Q, samples=100_000)
     assert partial.status == "PARTIAL"
     words = partial.recipe().split("seed 0, ")[1].split(" samples")[0]

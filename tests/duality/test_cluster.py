@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.duality import collect, cross_check
-from kfdyn.duality.stream import chunk_size, stream
+from kfdyn.duality import cross_check, monte_carlo
+from kfdyn.duality.monte_carlo import chunk_size, stream
 
 distributed = pytest.importorskip("distributed")
 
@@ -90,7 +90,7 @@ def test_a_worker_killed_on_the_way_loses_nothing(client, monkeypatch):
             assert thread.is_alive(), "the run was over before a worker could be killed"
             time.sleep(0.01)
 
-    monkeypatch.setattr(collect, "stream", held)
+    monkeypatch.setattr(monte_carlo, "stream", held)
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     wait_for(on_the_way.is_set)

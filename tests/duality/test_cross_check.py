@@ -11,8 +11,8 @@ from random_models import cases, few
 import kfdyn as kf
 from kfdyn.duality import QUANTITIES, claims, cross_check
 from kfdyn.duality.identities import TOLERANCE
-from kfdyn.duality.rounding import rounding_bound
-from kfdyn.duality.stream import Plan, chunk_size, chunks, stream
+from kfdyn.duality.monte_carlo import Plan, chunk_size, chunks, stream
+from kfdyn.duality.tolerance.rounding import rounding_bound
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 
 PUMA = kf.models.puma560()
@@ -110,7 +110,7 @@ def test_means_are_those_of_the_dense_oracle(case):
 
 
 def test_large_models_are_seen_in_sketches(monkeypatch):
-    from kfdyn.duality import stream as module
+    from kfdyn.duality import monte_carlo as module
 
     monkeypatch.setattr(module, "DENSE_STATES", 20)
     monkeypatch.setattr(module, "DENSE_OUTPUTS", 5)
@@ -124,7 +124,7 @@ def test_large_models_are_seen_in_sketches(monkeypatch):
 
 
 def test_node_and_edge_blocks_of_a_sketch_are_blocks_of_the_scatter(monkeypatch):
-    from kfdyn.duality import stream as module
+    from kfdyn.duality import monte_carlo as module
 
     ss = kf.as_estimation(kf.models.random_tree(7, seed=2), kf.models.random_tree(7, seed=2).neutral())
     whole = Plan.of(ss, ss, 0).chunk(0, 200)
@@ -229,7 +229,7 @@ def test_pinocchio_is_a_party(report):
 @pytest.mark.parametrize("make", [kf.models.free_flyer, lambda: kf.models.chain(5), kf.models.stanford_arm])
 def test_pinocchio_knows_free_and_other_hinges(make):
     pytest.importorskip("pinocchio")
-    from kfdyn.duality.parties import peer_parties
+    from kfdyn.duality.independent_checks import peer_parties
 
     system = make()
     q = system.random_configuration(np.random.default_rng(0))
@@ -258,7 +258,7 @@ def test_any_peer_may_be_asked():
 @few
 def test_filterpy_and_dense_algebra_agree_at_zero_noise_on_trees(case):
     """R86:9.5,9.7, R86:9.8-9.9, R86:9.6. filterpy along every path, R = 0."""
-    from kfdyn.duality.parties import dense_party, filterpy_party
+    from kfdyn.duality.independent_checks import dense_party, filterpy_party
 
     ss = inputs_inside(case)
     bound, claimed = rounding_bound(ss), claims(ss)

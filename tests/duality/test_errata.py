@@ -9,8 +9,8 @@ import pytest
 
 import kfdyn as kf
 from kfdyn.errors import SingularError
-from kfdyn.spatial.single_body import inertia_rate
 from kfdyn.textbook import part, r86, sko
+from kfdyn.textbook.srb import inertia_rate
 
 sys.path.append(str(Path(__file__).parents[1] / "textbook"))
 from r86_cases import arm_case

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from kfdyn.duality.invert import inverse
+from kfdyn.duality.tolerance.natural_units import inverse
 
 
 def graded(seed, spread=6, d=8):

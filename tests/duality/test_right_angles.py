@@ -9,13 +9,13 @@ from robot_agreement import bullet_robots, example_robots, label, mjcf_models
 
 import kfdyn as kf
 from kfdyn.duality import claims, cross_check, rounding_bound
-from kfdyn.duality import rounding as module
-from kfdyn.duality.groups import unit_groups
+from kfdyn.duality.tolerance import rounding as module
+from kfdyn.duality.tolerance.unit_groups import unit_groups
 from kfdyn.errors import KfdynError, SingularError
 
 EXAMPLES = {file.stem: file for file in example_robots()}
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::kfdyn.io.loaded.LoadWarning"),
+    pytest.mark.filterwarnings("ignore::kfdyn.io.load_result.LoadWarning"),
     pytest.mark.skipif(not EXAMPLES, reason="example-robot-data is not installed"),
 ]
 #: Robots and the numbers of poses that were rejected while every component was measured by its own size.

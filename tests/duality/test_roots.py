@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from kfdyn.duality.roots import root_limit, root_tail, roots_test
+from kfdyn.duality.hypothesis.roys_test import root_limit, root_tail, roots_test
 from kfdyn.errors import ModelError
 
 

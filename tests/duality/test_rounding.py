@@ -11,11 +11,11 @@ from robot_agreement import example_robots
 
 import kfdyn as kf
 from kfdyn.duality import claims, cross_check
-from kfdyn.duality.maps import noise_maps
-from kfdyn.duality.rounding import EPS, resolution, rounding_bound
+from kfdyn.duality.noise_operators import noise_maps
+from kfdyn.duality.tolerance.rounding import EPS, resolution, rounding_bound
 
 HARD = {file.stem: file for file in example_robots()}
-pytestmark = pytest.mark.filterwarnings("ignore::kfdyn.io.loaded.LoadWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::kfdyn.io.load_result.LoadWarning")
 
 
 def icub(floating_base):
@@ -98,7 +98,7 @@ def test_nor_a_wrong_formula():
     """S = P − PΛP with Λ⁺ for Λ; 𝓜⁻¹ off by a part in a million in one entry."""
     from dataclasses import replace
 
-    from kfdyn.duality.maps import Given
+    from kfdyn.duality.noise_operators import Given
 
     system, q, _ = icub(False)
     ss = kf.as_estimation(system, q)

@@ -10,7 +10,7 @@ import pytest
 
 import kfdyn as kf
 from kfdyn.duality import cross_check
-from kfdyn.duality.stream import Plan, chunk_size, stream
+from kfdyn.duality.monte_carlo import Plan, chunk_size, stream
 from kfdyn.sweeps.thread_pool import alone, threads
 
 ARM, Q, V = kf.models.double_pendulum(), [0.3, 0.4], [1.0, -2.0]
@@ -99,7 +99,7 @@ def test_a_claim_that_is_no_covariance_is_rejected_and_shown(tmp_path):
     from dataclasses import replace
 
     from kfdyn.duality import claims
-    from kfdyn.duality.maps import Given
+    from kfdyn.duality.noise_operators import Given
 
     ss = kf.as_estimation(ARM, Q)
     claim = claims(ss)["a"]

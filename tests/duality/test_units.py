@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.duality import claims, identity_residuals, parties
+from kfdyn.duality import claims, identity_residuals, independent_checks
+from kfdyn.duality.hypothesis.hypothesis_tests import judge
 from kfdyn.duality.identities import identity_tolerance
-from kfdyn.duality.judge import judge
-from kfdyn.duality.natural_units import in_natural_units
-from kfdyn.duality.stream import Plan, stream
+from kfdyn.duality.monte_carlo import Plan, stream
+from kfdyn.duality.tolerance.natural_units import in_natural_units
 from kfdyn.errors import ModelError
 from kfdyn.spatial import spatial_inertia
 
@@ -111,7 +111,7 @@ def test_a_filter_of_another_body_is_seen_by_filterpy(monkeypatch: pytest.Monkey
     def heavier(ss: kf.StateSpace, T: np.ndarray, **known: np.ndarray) -> kf.Filtered:
         return kf.kalman_filter(ss.replace(Q=[(1 + 1e-8 * (k == 5)) * Q for k, Q in enumerate(ss.Q)]), T, **known)
 
-    monkeypatch.setattr(parties, "kalman_filter", heavier)
+    monkeypatch.setattr(independent_checks, "kalman_filter", heavier)
     report = kf.cross_check(arm, q, samples=100)
     assert [party.subject for party in report.parties if not party.passed] == passed
 

@@ -16,6 +16,7 @@ import kfdyn as kf
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import KfdynError
 from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.quantities import quantities
 from kfdyn.sweeps import entry as entries
 from kfdyn.sweeps import thread_pool
 
@@ -25,12 +26,10 @@ SYSTEMS = {
     "every hinge": lambda: kf.models.random_tree(14, seed=3),
 }
 CALLS = {
-    "forward": lambda s, q, v, u, f=None, g=None: kf.forward_dynamics(s, q, v, u, f, g),
-    "inverse": lambda s, q, v, u, f=None, g=None: kf.inverse_dynamics(s, q, v, u, f, g),
-    "bias": lambda s, q, v, u, f=None, g=None: kf.bias_forces(s, q, v, f, g),
-    "gravity": lambda s, q, v, u, f=None, g=None: kf.gravity_torques(s, q, g),
-    "mass_matrix": lambda s, q, v, u, f=None, g=None: kf.mass_matrix(s, q),
-    "mass_matrix_inverse": lambda s, q, v, u, f=None, g=None: kf.mass_matrix_inverse(s, q),
+    name: lambda s, q, v, u, f=None, g=None, of=of: of(s, q=q, v=v, tau=u, a=u, external_forces=f, gravity=g)
+    for name, of in quantities().items()
+    if not name.endswith("_derivatives")  # which answer three arrays
+} | {
     "hybrid": lambda s, q, v, u, f=None, g=None: np.stack(
         kf.hybrid_dynamics(s, q, v, u, u, np.arange(s.nv) % 3 == 2, f, g), -1
     ),
@@ -133,14 +132,16 @@ def test_errors_are_those_of_the_long_way(size, which, fault):
     else:
         bad = bad.astype(str if fault == "words" else complex)
     given[which] = bad
-    for name in ("forward", "inverse"):
+    for name in ("forward_dynamics", "inverse_dynamics"):
         with pytest.raises(KfdynError) as quickly:
             CALLS[name](system, *given)
         with pytest.raises(KfdynError) as slowly:
             CALLS[name](system, *(x.tolist() for x in given))
         if fault not in ("words", "complex"):  # these print what they were given
             assert str(quickly.value) == str(slowly.value)
-        label = ("q", "v", {"forward": "tau", "inverse": "a"}[name], "external_forces", "gravity")[which]
+        label = ("q", "v", {"forward_dynamics": "tau", "inverse_dynamics": "a"}[name], "external_forces", "gravity")[
+            which
+        ]
         assert str(quickly.value).startswith((label, "hinge", "the leading axes"))
 
 
@@ -161,10 +162,10 @@ def test_a_hinge_without_inertia_is_named():
     light = kf.System([*system.bodies, kf.Body("tool", np.zeros((6, 6)), kf.Hinge.revolute([0, 0, 1]), "head")])
     q, v, u, _, _ = states(light, 270)
     for one in ((q, v, u), (q[0], v[0], u[0])):
-        for call in (CALLS[name] for name in ("forward", "mass_matrix_inverse", "hybrid", "compliance")):
+        for call in (CALLS[name] for name in ("forward_dynamics", "mass_matrix_inverse", "hybrid", "compliance")):
             with pytest.raises(KfdynError, match=r"hinge 'tool'.*nothing outboard of it has mass"):
                 call(light, *one)
-        assert np.isfinite(CALLS["inverse"](light, *one)).all()
+        assert np.isfinite(CALLS["inverse_dynamics"](light, *one)).all()
 
 
 def test_results_are_fresh_and_inputs_untouched(system, call):

@@ -208,7 +208,7 @@ def rotation(rng):
     return made * np.linalg.det(made)
 
 
-@pytest.mark.filterwarnings("ignore::kfdyn.io.loaded.LoadWarning")
+@pytest.mark.filterwarnings("ignore::kfdyn.io.load_result.LoadWarning")
 @pytest.mark.parametrize("file", [f for f in example_robots() if f.stem == "icub"], ids=lambda f: f.stem)
 def test_the_neck_of_icub(file):
     """Its head is a point mass, 4e-7 m beside an axis: forward dynamics said 2e17 rad/s²."""

@@ -6,15 +6,14 @@ from numpy.lib.stride_tricks import as_strided
 
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.quantities import quantities
 
 ARM, TREE = kf.models.puma560(), kf.models.random_tree(9, 4)
 CALLS = {
-    "forward": lambda s, q, v, u, **k: kf.forward_dynamics(s, q, v, u, **k),
-    "inverse": lambda s, q, v, u, **k: kf.inverse_dynamics(s, q, v, u, **k),
-    "bias": lambda s, q, v, u, **k: kf.bias_forces(s, q, v, **k),
-    "gravity": lambda s, q, v, u, **k: kf.gravity_torques(s, q, **k),
-    "mass_matrix": lambda s, q, v, u, **k: kf.mass_matrix(s, q, **k),
-    "mass_matrix_inverse": lambda s, q, v, u, **k: kf.mass_matrix_inverse(s, q, **k),
+    name: lambda s, q, v, u, of=of, **k: of(s, q=q, v=v, tau=u, a=u, **k)
+    for name, of in quantities().items()
+    if not name.endswith("_derivatives")  # which answer three arrays
+} | {
     "compliance": lambda s, q, v, u, **k: kf.operational_space_compliance(s, q, s.body_names[-1], **k),
     "jacobian": lambda s, q, v, u, **k: kf.jacobian(s, q, s.body_names[-1], **k),
 }
@@ -75,7 +74,7 @@ def test_out_may_be_an_argument(state, which):
     system, q, v, u = state
     if which == 1 and system.nq != system.nv:
         pytest.skip("q is longer than a")
-    for call in (CALLS["forward"], CALLS["inverse"]):
+    for call in (CALLS["forward_dynamics"], CALLS["inverse_dynamics"]):
         expected, given = call(system, q, v, u), [system, q.copy(), v.copy(), u.copy()]
         assert call(*given, out=given[which]) is given[which]
         assert np.array_equal(given[which], expected)

@@ -106,7 +106,7 @@ def cases(draw, noise=True, missing=False, min_nodes=1, max_nodes=9, full_Q=Fals
     kind_R = [draw(kinds) if noise else "zero" for _ in range(N)]
     kind_phi = ["full" if invertible else draw(st.sampled_from(["full", "full", "singular"])) for _ in range(N)]
     rng = np.random.default_rng(draw(seeds))
-    ss = _build(rng, parent, n, m, kind_phi, kind_Q, kind_R, noise)
+    ss = build(rng, parent, n, m, kind_phi, kind_Q, kind_R, noise)
     T, xi, eta = (rng.normal(size=size) for size in (ss.n_outputs, ss.n_states, ss.n_states))
     if missing:
         T[[draw(st.booleans()) for _ in range(ss.n_outputs)]] = np.nan
@@ -119,7 +119,7 @@ def random_case(seed, N, n=None, m=None, noise=True, parent=None):
     parent = random_parent(rng, N) if parent is None else parent
     sizes = np.full(N, n) if n else rng.integers(1, 6, N)
     outputs = np.full(N, m) if m is not None else np.array([rng.integers(0, min(3, s) + 1) for s in sizes])
-    ss = _build(rng, parent, sizes, outputs, ["full"] * N, ["full"] * N, ["full" if noise else "zero"] * N, noise)
+    ss = build(rng, parent, sizes, outputs, ["full"] * N, ["full"] * N, ["full" if noise else "zero"] * N, noise)
     T, xi, eta = (rng.normal(size=size) for size in (ss.n_outputs, ss.n_states, ss.n_states))
     return Case(ss, T, xi, eta)
 
@@ -128,7 +128,7 @@ def _rank(kind, size):
     return {"full": None, "singular": size // 2, "zero": 0}[kind]
 
 
-def _build(rng, parent, n, m, kind_phi, kind_Q, kind_R, noise):
+def build(rng, parent, n, m, kind_phi, kind_Q, kind_R, noise):
     N = len(parent)
     children = [[j for j in range(N) if parent[j] == k] for k in range(N)]
     # divided among the children, so that the states of a wide or deep tree stay of order one

@@ -10,7 +10,7 @@ from random_models import cases, close, few, random_case
 import kfdyn as kf
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.dense import DenseModel
-from kfdyn.estimation.flat.score import score_of
+from kfdyn.estimation.flat.flat_score import score_of
 
 NAMES = ("phi", "H", "Q", "R", "xi", "eta")
 

@@ -12,7 +12,7 @@ import kfdyn.dynamics as dy
 import kfdyn.io as kio
 import kfdyn.multibody as mb
 from kfdyn.errors import ModelError
-from kfdyn.io.loaded import Loaded
+from kfdyn.io.load_result import Loaded
 from kfdyn.spatial import rotation_from_rpy, spatial_inertia
 
 seeds = st.integers(0, 10**6)

@@ -2,7 +2,7 @@ import pytest
 
 import kfdyn.io as kio
 from kfdyn.errors import ModelError
-from kfdyn.io import markup
+from kfdyn.io import xml_reader
 
 
 @pytest.mark.parametrize(
@@ -47,15 +47,17 @@ def test_files_that_are_none(tmp_path):
         kio.load("/dev/zero")
     large = tmp_path / "large.urdf"
     with large.open("wb") as file:  # sparse: it takes no room
-        file.seek(markup.MAX_BYTES + 10)
+        file.seek(xml_reader.MAX_BYTES + 10)
         file.write(b">")
     with pytest.raises(ModelError, match="larger than 64 MiB"):
         kio.load(large)
 
 
 def test_lines_are_counted_across_pieces(monkeypatch):
-    monkeypatch.setattr(markup, "CHUNK", 7)
-    elements = list(markup.read_elements(b"<a>\n<b>\n<c x='1'/><d/>\n</b>\n\n<e/></a>", "text", lambda tag: tag != "d"))
+    monkeypatch.setattr(xml_reader, "CHUNK", 7)
+    elements = list(
+        xml_reader.read_elements(b"<a>\n<b>\n<c x='1'/><d/>\n</b>\n\n<e/></a>", "text", lambda tag: tag != "d")
+    )
     assert [(e.tag, e.line) for e in elements] == [("a", 1), ("b", 2), ("e", 6)]
     assert [(e.tag, e.attributes, e.line) for e in elements[1].children] == [("c", {"x": "1"}, 3)]
 
@@ -93,13 +95,13 @@ def test_hostile_text_is_refused(text, message):
 
 
 def test_too_many_elements_and_links(monkeypatch):
-    from kfdyn.io import urdf_elements
+    from kfdyn.io.urdf import urdf_elements
 
     text = "<robot>" + "".join(f'<link name="{i}"/>' for i in range(300)) + "</robot>"
     monkeypatch.setattr(urdf_elements, "MAX_LINKS", 200)
     with pytest.raises(ModelError, match="more than 200 links"):
         kio.load(text)
-    monkeypatch.setattr(markup, "MAX_ELEMENTS", 100)
+    monkeypatch.setattr(xml_reader, "MAX_ELEMENTS", 100)
     with pytest.raises(ModelError, match="more than 100 elements"):
         kio.load(text)
 

@@ -113,8 +113,8 @@ def test_pickled_it_is_the_same_system():
         (lambda: kf.Coupling(["a", "b"], [0, 0]), ModelError, "linearly dependent"),
         (lambda: kf.Coupling(["a", "b"], [1, np.nan]), ModelError, "finite"),
         (lambda: kf.Coupling(["a", "b"], [1, 1], [1, 2, 3]), ShapeError, "offset"),
-        (lambda: fingers()._of(fingers().open_tree, (kf.Coupling(["one", "nobody"], [1, 1]),), ()), ModelError, "no h"),
-        (lambda: fingers()._of(fingers().open_tree, (kf.Coupling(["wrist"], [1]),), ()), ModelError, "ball hinge"),
+        (lambda: fingers().open_tree.with_couplings([kf.Coupling(["one", "nobody"], [1, 1])]), ModelError, "no h"),
+        (lambda: fingers().open_tree.with_couplings([kf.Coupling(["wrist"], [1])]), ModelError, "ball hinge"),
         (
             lambda: kf.System(fingers().bodies, couplings=[kf.Coupling(["one"], [1.0]), kf.Coupling(["one"], [2.0])]),
             ModelError,

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-for room in ("estimation", "multibody", "external", "dynamics"):
+for room in ("estimation", "multibody", "external", "dynamics", "spatial"):
     folder = str(Path(__file__).parents[1] / room)
     if folder not in sys.path:
         sys.path.append(folder)

@@ -16,7 +16,7 @@ APART = {
     "r86": {"arm_of", "draw_9_1_to_9_3"},
     "sko": {"model_of", "recipe", "lagrange"},
     "part": set(),
-    "srb": set(),
+    "srb": {"summary_table", "free_motion", "measure_formulations"},
 }
 
 
@@ -179,10 +179,33 @@ def part_cases(P, phi, H, H_prime, above):
     return out
 
 
+def rigid(mass, l):
+    """Spatial inertia (6, 6) of a body with principal moments 1, 2, 5/2 about its mass centre at l."""
+    lever = np.array([[0, -l[2], l[1]], [l[2], 0, -l[0]], [-l[1], l[0], 0]], dtype=object)
+    moments = np.array([[F(1), 0, 0], [0, F(2), 0], [0, 0, F(5, 2)]], dtype=object)
+    one = np.array([[F(int(i == j)) for j in range(3)] for i in range(3)], dtype=object)
+    return np.block([[moments - mass * (lever @ lever), mass * lever], [-mass * lever, mass * one]])
+
+
 def srb_cases(M, b, H, eta, force, masses, places, axis):
     """Every result of srb for one body, by name."""
     p1, p2, u = places[0], places[1], axis
+    body, turn = rigid(masses[1], places[0]), r86.rotation(axis, F(3, 5), F(4, 5))
+    if M.dtype != object:
+        body, turn = (np.array(x, dtype=float) for x in (body, turn))
+    state = body, turn, places[1], force
     return {
+        **{f"body_equations {key}": srb.body_equations(key, *state) for key in srb.FORMULATIONS},
+        "body_equations": srb.body_equations("cm", *state).force(b),
+        "body_acceleration": srb.body_acceleration(body, force, b),
+        "point_acceleration": srb.point_acceleration(b, axis, places[0]),
+        "convert_acceleration": srb.convert_acceleration("cm", "body", b, *state),
+        "gyroscopic_about_point": srb.gyroscopic_about_point(body, force),
+        "gyroscopic_about_body": srb.gyroscopic_about_body(body, force),
+        "gyroscopic_in_frame": srb.gyroscopic_in_frame(body, force, b),
+        "inertia_rate": srb.inertia_rate(body, b),
+        "generalized_force": srb.generalized_force(H.T, force),
+        "change_velocities": srb.change_velocities(H.T, M, b, force),
         "constraint_rows": srb.constraint_rows(H),
         "hinge_as_constraints": srb.hinge_as_constraints(M, b, H, eta, force),
         "particle_rates": srb.particle_rates(places[2], p1, p2, u),

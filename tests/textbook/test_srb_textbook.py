@@ -7,8 +7,8 @@ from r86_cases import close
 import kfdyn as kf
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.spatial import rotation_vector_to_matrix, spatial_inertia
-from kfdyn.spatial.single_body import body_equations
 from kfdyn.textbook import srb
+from kfdyn.textbook.srb import body_equations
 
 SEEDS = range(4)
 

@@ -5,7 +5,7 @@ import pytest
 
 import kfdyn as kf
 from kfdyn.duality import cross_check
-from kfdyn.viz.cross_check import draw_whiteness
+from kfdyn.viz.cross_check_figures import draw_whiteness
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +41,10 @@ def test_convergence_is_one_over_root_n(report):
 
 
 def test_a_model_too_large_to_show_has_figures_too(monkeypatch, tmp_path):
-    from kfdyn.duality import stream
+    from kfdyn.duality import monte_carlo
 
-    monkeypatch.setattr(stream, "DENSE_STATES", 3)
-    monkeypatch.setattr(stream, "DENSE_OUTPUTS", 1)
+    monkeypatch.setattr(monte_carlo, "DENSE_STATES", 3)
+    monkeypatch.setattr(monte_carlo, "DENSE_OUTPUTS", 1)
     system = kf.models.double_pendulum()
     assert cross_check(system, [0.1, 0.2], samples=500).save_figures(tmp_path)
 

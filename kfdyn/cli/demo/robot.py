@@ -1,4 +1,4 @@
-"""The project's reason to be on a robot: the PUMA 560 as a random process, every covariance confronted."""
+"""Cross-check the PUMA 560 as a random process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import kfdyn as kf
 from kfdyn.cli.slide import show_verdict, slide_table
 from kfdyn.duality import QUANTITIES
-from kfdyn.viz.cross_check import save_figures
+from kfdyn.viz.cross_check_figures import save_figures
 
 if TYPE_CHECKING:
     from rich.console import Console

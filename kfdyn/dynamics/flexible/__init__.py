@@ -20,16 +20,27 @@ from kfdyn.dynamics.flexible.solve import (
     singular_node,
 )
 from kfdyn.dynamics.flexible.solve import finite_forest as forest
+from kfdyn.dynamics.solving.blocks import expect_invertible
+from kfdyn.dynamics.vibration import gravity_slope_by_differences as gravity_slope
+from kfdyn.multibody import FlexibleSystem
+
+
+def output_names(system: FlexibleSystem) -> tuple[str, ...]:
+    """The outputs of ``as_estimation``: dofs, by their names."""
+    return system.dof_names
+
 
 __all__ = [
     "FlexibleForest",
     "bias_forces",
     "blocks",
     "compliance_of",
+    "expect_invertible",
     "flexible_forest",
     "forest",
     "forward_dynamics",
     "forward_dynamics_by",
+    "gravity_slope",
     "hybrid_dynamics",
     "inverse_dynamics",
     "inverse_dynamics_by",
@@ -38,5 +49,6 @@ __all__ = [
     "mass_matrix_inverse",
     "mass_matrix_inverse_by",
     "mass_matrix_sparsity",
+    "output_names",
     "singular_node",
 ]

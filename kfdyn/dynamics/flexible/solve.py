@@ -21,8 +21,8 @@ from kfdyn.multibody import FlexibleSystem
 from kfdyn.multibody.calls.arguments import batch
 from kfdyn.multibody.calls.kernel import FINE, Kernel
 from kfdyn.multibody.calls.overflow import expect_finite
-from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.multibody.flexible.prepared import flexible_model_of
+from kfdyn.multibody.kinds import expect_rigid
 
 
 def _kernel(module: str, name: str) -> Kernel:

@@ -152,13 +152,9 @@ def _node(
     start, place = system.uncoupled.places.v_start, {k: i for i, k in enumerate(bodies)}
     above = [place.get(int(system.parent[k]), -1) for k in bodies]
     dofs = np.concatenate([np.arange(start[k], start[k + 1]) for k in bodies])
-    if system.couplings:
-        e = system._expansion
-        own = np.concatenate([np.arange(e.v_start[k], e.v_start[k + 1]) for k in sorted(bodies)])
-        X = np.zeros((len(dofs), len(own))) if e.curves else e.X[np.ix_(dofs, own)]  # Node.at knows better
-    else:
-        own = np.sort(dofs)
-        X = (dofs[:, None] == own).astype(float)
+    e = system._expansion
+    own = np.concatenate([np.arange(e.v_start[k], e.v_start[k + 1]) for k in sorted(bodies)])
+    X = e.part(dofs, own)  # where it depends on q Node.at knows better
     outside = [int(system.parent[k]) for k, i in zip(bodies, above) if i < 0]
     p = outside[0]
     carrier = ordered[node_of[p]].index(p) if p >= 0 else -1

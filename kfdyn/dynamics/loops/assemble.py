@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.dynamics.loops.cut_joint import Cut, expect_loops
+from kfdyn.dynamics.loops.cut_joint import Cut
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.multibody import FlexibleSystem, System, integrate
+from kfdyn.multibody import System, integrate
 from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.kinds import expect_loops
 from kfdyn.multibody.loops.closure import (
     CLOSED,
     LEFT_OPEN,
@@ -91,10 +92,7 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
     (array([-1.,  0.,  0.]), array([ 30., 120.]))
     """
     states = States.of(system, q_guess)
-    if not system.loops:
-        return states["q"].reshape(*states.lead, system.nq).copy()
-    if isinstance(system, FlexibleSystem):
-        system = system.with_noise(system.uncoupled.elasticity[0])
+    system = system.stiffened
 
     plain = plain_step(system)
 
@@ -106,8 +104,8 @@ def assemble(system: System, q_guess: ArrayLike, tolerance: float = CLOSED) -> A
         except SingularError:
             return plain(q, gap)
 
-    closed = np.array([close_loops(system, q, step, tolerance) for q in states["q"]])
-    warn_left_open(system, closed.reshape(-1, system.nq), tolerance)
+    closed = np.array([close_loops(system, q, step, tolerance) for q in states["q"]]).reshape(states.size, system.nq)
+    warn_left_open(system, closed, tolerance)
     return closed.reshape(*states.lead, system.nq)
 
 

@@ -10,17 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.inverse import inverse_dynamics as of_every_motor
-from kfdyn.dynamics.loops.cut_joint import Cut, cut_joint, expect_loops
+from kfdyn.dynamics.loops.cut_joint import Cut, cut_joint
 from kfdyn.dynamics.loops.reduced import by_embedding
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.dynamics.operational_space import through_inverse
+from kfdyn.dynamics.solving.batched_cholesky import solve_positive
 from kfdyn.dynamics.solving.forest import States, expect_method
-from kfdyn.dynamics.solving.positive import solve_positive
-from kfdyn.dynamics.solving.solver import expect_no_loops
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.kernel import Kernel, flattened, unanswered
 from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.kinds import expect_coordinates, expect_loops
 from kfdyn.multibody.loops.closure import Ranked, loop_slices
 from kfdyn.multibody.loops.loop_tables import loop_tables
 
@@ -189,7 +189,7 @@ def mass_matrix_inverse_by(system: System, q: ArrayLike, method: str) -> Array:
 
 def mass_matrix_by(system: System, q: ArrayLike, method: str) -> NoReturn:
     """Refuse it: what it is depends on a choice of coordinates."""
-    expect_no_loops(system, "mass_matrix", "mass_matrix")
+    expect_coordinates(system, "mass_matrix", "mass_matrix")
     raise AssertionError
 
 

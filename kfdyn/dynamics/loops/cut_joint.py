@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import forward_dynamics
-from kfdyn.dynamics.loops.responses import responses
+from kfdyn.dynamics.loops.delassus import responses
+from kfdyn.dynamics.solving.batched_cholesky import solve_positive, solve_semidefinite
 from kfdyn.dynamics.solving.forest import States
-from kfdyn.dynamics.solving.positive import solve_positive, solve_semidefinite
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import System, kinetic_energy
-from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.kinds import expect_loops
 from kfdyn.multibody.loops.closure import Ranked, column_units, gaps, loop_slices, row_units, rows_that_hold_positions
 from kfdyn.multibody.loops.loop_tables import loop_readings
 from kfdyn.multibody.parts.body import as_floats
@@ -301,13 +301,6 @@ def cut_joint(
     forces = [f[:, own].reshape(*lead, own.stop - own.start) for own in loop_slices(system)]
     Omega = cut.Omega if R is None else cut.Omega + R[..., None] * np.eye(count)
     return CutJoint(a.reshape(*lead, system.nv), forces, Omega.reshape(*lead, count, count), rank.reshape(lead))
-
-
-def expect_loops(system: System) -> None:
-    """Refuse a system that has no loops."""
-    expect_system(system)
-    if not system.loops:
-        raise ModelError(f"system {system.name!r} has no loops; give it some by system.with_loops([...])")
 
 
 def _of_rows(x: ArrayLike | None, states: States, count: int, what: str) -> Array | None:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.loops.aggregation import Node, Plan, plan
-from kfdyn.dynamics.loops.freedom import Freedom, Rows, freedom
+from kfdyn.dynamics.loops.constraint_nullspace import Freedom, Rows, freedom
 from kfdyn.dynamics.solving.blocks import Blocks, body_blocks
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace, Tree
@@ -93,13 +93,11 @@ def embedded_forest(
     """
     lead, blocks = body_blocks(system, q, v, gravity, external_forces)
     size, nodes = math.prod(lead), plan(system)
-    read = None
-    if system.loops or system.is_curved:
-        here = np.broadcast_to(np.asarray(q, float), (*lead, system.nq)).reshape(size, system.nq)
-        rate = None if v is None else np.broadcast_to(np.asarray(v, float), (*lead, system.nv)).reshape(size, system.nv)
-        at = system._expansion.at(here)
-        nodes = nodes._replace(nodes=tuple(node.at(at, rate) for node in nodes.nodes))
-        read = Rows(system, here, rate) if system.loops else None
+    here = np.broadcast_to(np.asarray(q, float), (*lead, system.nq)).reshape(size, system.nq)
+    rate = None if v is None else np.broadcast_to(np.asarray(v, float), (*lead, system.nv)).reshape(size, system.nv)
+    at = system._expansion.at(here)
+    nodes = nodes._replace(nodes=tuple(node.at(at, rate) for node in nodes.nodes))
+    read = Rows(system, here, rate)
     phi, H, Q, R, xi, eta, freedoms, rotors = [], [], [], [], [], [], [], []
     for node in nodes.nodes:
         own = [blocks[k] for k in node.bodies]
@@ -144,6 +142,11 @@ def output_rates(system: System, q: ArrayLike) -> Array:
 def rotor_forces(node: Node, free: Freedom, R: Array) -> Array:
     """R Ẋβ (B, m): what the rotors take of the acceleration that loops and curves ask for."""
     return node.forces((R @ node.accelerations(free.drift)[..., None])[..., 0])
+
+
+def node_of_body(system: System, body: int) -> int:
+    """Which node of ``as_estimation(system, q)`` a body is part of."""
+    return next(i for i, node in enumerate(plan(system).nodes) if body in node.bodies)
 
 
 def output_forces(system: System, q: ArrayLike, v: ArrayLike | None, tau: Array) -> Array:

@@ -123,23 +123,17 @@ def minimal_coordinates(
     expect_system(system)
     base = system.without_loops
     M, c = mass_matrix(base, q), bias_forces(base, q, v, external_forces, gravity)
-    if not (system.couplings or system.loops):
-        from kfdyn.dynamics.assembly import as_estimation
-
-        ss, X, drift = as_estimation(system, q, v, external_forces, gravity), np.eye(system.nv), np.zeros(system.nv)
-        independent = np.arange(system.nv)
-    else:
-        forest = embedded_forest(system, q, v, gravity, external_forces, named=True)
-        ss, X, drift = forest.ss, np.zeros((system.nv, forest.ss.n_outputs)), np.zeros(system.nv)
-        chosen, at = [np.zeros(0, dtype=np.int64)], 0
-        for node, free in zip(forest.plan.nodes, forest.freedoms):
-            X[node.own, at : at + free.size] = free.X[0]
-            drift[node.own] = free.drift[0]
-            assert free.independent is not None
-            chosen.append(node.own[free.independent])
-            at += free.size
-        independent = np.concatenate(chosen)
+    forest = embedded_forest(system, q, v, gravity, external_forces, named=True)
+    X, drift = np.zeros((system.nv, forest.ss.n_outputs)), np.zeros(system.nv)
+    chosen, at = [np.zeros(0, dtype=np.int64)], 0
+    for node, free in zip(forest.plan.nodes, forest.freedoms):
+        X[node.own, at : at + free.size] = free.X[0]
+        drift[node.own] = free.drift[0]
+        assert free.independent is not None
+        chosen.append(node.own[free.independent])
+        at += free.size
+    independent = np.concatenate(chosen)
     names = system.dof_names
     return MinimalCoordinates(
-        independent, tuple(names[int(i)] for i in independent), X, drift, X.T @ M @ X, X.T @ (c + M @ drift), ss
+        independent, tuple(names[int(i)] for i in independent), X, drift, X.T @ M @ X, X.T @ (c + M @ drift), forest.ss
     )

@@ -22,15 +22,14 @@ from kfdyn.dynamics.inverse import expect_all_actuated, inverse_dynamics
 from kfdyn.dynamics.loops.aggregation import described, plan
 from kfdyn.dynamics.mass_matrix import innovation_variances, mass_matrix
 from kfdyn.dynamics.operational_space import through_inverse
+from kfdyn.dynamics.solving.batched_cholesky import solve_positive
 from kfdyn.dynamics.solving.forest import DENSE, States, expect_method, told_place
-from kfdyn.dynamics.solving.positive import solve_positive
-from kfdyn.dynamics.solving.solver import expect_no_loops
 from kfdyn.errors import SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import checked, configuration
 from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.coordinates.expansion import Expansion
-from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.kinds import expect_coordinates, expect_rigid
 
 
 def explain_mass_matrix(states: States, method: str = "composite") -> dict[str, Array]:
@@ -176,7 +175,7 @@ def compliance_of(states: States, frames: Sequence[str]) -> dict[str, Array]:
 def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:
     """Where X*𝓜X may differ from 0: between nodes of which one carries the other."""
     expect_rigid(system, "mass_matrix_sparsity")
-    expect_no_loops(system, "mass_matrix_sparsity", "mass_matrix")
+    expect_coordinates(system, "mass_matrix_sparsity", "mass_matrix")
     nodes = plan(system).nodes
     related = np.eye(len(nodes), dtype=bool)
     out = np.zeros((system.nv, system.nv), dtype=bool)

@@ -2,27 +2,15 @@
 
 from kfdyn.dynamics.recursions.articulated import everything
 from kfdyn.dynamics.recursions.compliance import ForcePath, shift
-from kfdyn.dynamics.recursions.elimination import factor, solve_lower, solve_upper
 from kfdyn.dynamics.recursions.gains import add_gains
 from kfdyn.dynamics.recursions.inverse import NewtonEuler, inverse_dynamics
+from kfdyn.dynamics.recursions.small_ldl import factor, solve_lower, solve_upper
 from kfdyn.multibody.recursions.displacement import REACH, Quaternion, difference
+from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, Q, V, changed
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import inboard
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import (
-    FORCES,
-    GRAVITY,
-    TAU,
-    Q,
-    V,
-    changed,
-    entry,
-    put,
-    put_both,
-    six,
-    sped,
-    vector,
-)
+from kfdyn.multibody.recursions.swept import entry, put, put_both, six, sped, vector
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control_flow import if_, loop, loop_vars

@@ -1,7 +1,8 @@
 """Forward dynamics: one outward sweep, one gather, one scatter, on as many configurations as a vector has lanes."""
 
 from kfdyn.dynamics.recursions.articulated import Filter
-from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, entry
+from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, A, Q, V
+from kfdyn.multibody.recursions.swept import entry
 
 
 def forward_dynamics(f):

@@ -3,10 +3,10 @@
 Nothing moves and nothing turns but what the outward sweep places, so a body costs some 60 flops beside that sweep.
 """
 
-from kfdyn.multibody.recursions.geared import for_couplings
+from kfdyn.multibody.recursions.given import GRAVITY, TAU, Q
 from kfdyn.multibody.recursions.robot import inward
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import GRAVITY, TAU, Q, Swept, entry, vector
+from kfdyn.multibody.recursions.swept import Swept, entry, vector
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control_flow import if_
 from kfdyn.sweeps.memory import clear
@@ -43,4 +43,3 @@ def gravity_torques(sweep):
 
 
 GRAVITY_TORQUES = entry(gravity_torques, Carried, [Q, GRAVITY], [TAU], unroll=12)
-GEARED_GRAVITY_TORQUES, CURVED_GRAVITY_TORQUES = for_couplings(GRAVITY_TORQUES, __name__)

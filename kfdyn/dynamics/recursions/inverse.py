@@ -5,11 +5,11 @@ every body's inertia to the world's orientation: so this outward sweep is anothe
 """
 
 from kfdyn.multibody.recursions.body_frames import BodyFrames, Rotated
-from kfdyn.multibody.recursions.geared import for_couplings
+from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, A, Q, V
 from kfdyn.multibody.recursions.hinges import Hinges
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, dofs, inward, outward, screw_of
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, entry, push_on, vector
+from kfdyn.multibody.recursions.swept import entry, push_on, vector
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control_flow import if_, loop_vars, switch
 from kfdyn.sweeps.memory import clear
@@ -144,5 +144,3 @@ def inverse_dynamics(sweep):
 
 
 INVERSE = entry(inverse_dynamics, NewtonEuler, [Q, V, A._replace(optional=True), FORCES, GRAVITY], [TAU], unroll=10)
-
-GEARED_INVERSE, CURVED_INVERSE = for_couplings(INVERSE, __name__)

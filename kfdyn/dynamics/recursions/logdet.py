@@ -10,11 +10,12 @@ the child and move along with it: there P⁺ is the one behind all dofs, and Λ�
 from kfdyn.dynamics.recursions.articulated import Filter, Output
 from kfdyn.estimation.recursions import node_update
 from kfdyn.estimation.recursions.node_update import smooth_covariance
+from kfdyn.multibody.recursions.given import Q
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import axis_of
 from kfdyn.multibody.recursions.robot import REVOLUTE, SCREWS, dofs, outward
 from kfdyn.multibody.recursions.spatial import Articulated, Reduced, Spatial
-from kfdyn.multibody.recursions.swept import Q, entry
+from kfdyn.multibody.recursions.swept import entry
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
 from kfdyn.sweeps.control_flow import if_, if_else, loop_vars
 from kfdyn.sweeps.entry import Given

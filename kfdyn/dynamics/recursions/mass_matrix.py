@@ -1,10 +1,10 @@
 """The mass matrix by composite bodies: a gather of ℛ, then walks from each hinge to the root (SKO "mass-algorithm")."""
 
-from kfdyn.multibody.recursions.geared import for_couplings
+from kfdyn.multibody.recursions.given import Q
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import inboard, inward
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
-from kfdyn.multibody.recursions.swept import Q, Swept, entry, put_both
+from kfdyn.multibody.recursions.swept import Swept, entry, put_both
 from kfdyn.sweeps.algebra import Sym3, Vec3
 from kfdyn.sweeps.control_flow import if_, loop, loop_vars
 from kfdyn.sweeps.entry import Given
@@ -122,5 +122,3 @@ def loaded_mass_matrix(sweep):
 MASS_MATRIX = entry(mass_matrix, Composites, [Q], [Given("matrix", ("nv", "nv"))], unroll=12)
 LOADED_MASS_MATRIX = entry(loaded_mass_matrix, Loads, [Q], [Given("matrix", ("nv", "nv")), Given("load", ("nv",))])
 TRACE = entry(trace, Diagonal, [Q], [Given("trace", ())])
-
-GEARED_MASS_MATRIX, CURVED_MASS_MATRIX = for_couplings(MASS_MATRIX, __name__)

@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kfdyn.dynamics.sensors.compiled.order_of_elimination import by_sweeps, states_of
+from kfdyn.dynamics.sensors.compiled.program import Program
+from kfdyn.dynamics.sensors.compiled.sweeps import Spread, answered, deviations, make_states, run, source_of
 from kfdyn.dynamics.sensors.dofs import dof_slice, dofs_of
-from kfdyn.dynamics.sensors.elimination.compiled_solve import deviations, served
 from kfdyn.dynamics.sensors.elimination.factor import Factor, spans
+from kfdyn.dynamics.sensors.elimination.layout import is_served
 from kfdyn.dynamics.sensors.elimination.loop_unknowns import Join, coordinate_maps
 from kfdyn.dynamics.sensors.elimination.marginals import Local, marginals
+from kfdyn.dynamics.sensors.elimination.problem import Group, Problem
 from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, quantities
+from kfdyn.dynamics.sensors.elimination.solutions import AT_ONCE, solutions
 from kfdyn.dynamics.sensors.elimination.solve import Load, solve
-from kfdyn.dynamics.sensors.sensor import Array, Index
+from kfdyn.dynamics.sensors.sensor import Array, Index, Mask
 from kfdyn.errors import ModelError
 
 if TYPE_CHECKING:
@@ -25,26 +30,39 @@ NOTHING = 1e-13
 
 
 def standard_deviations(est: DynamicsEstimate) -> dict[str, Array]:
-    """All five quantities' marginal standard deviations: by the compiled sweep, and of what it leaves by numpy."""
-    if est._straight is not None and not est._straight[1].carries:
-        fine, found = deviations(*est._straight)
-        if fine:
-            return {key: value.reshape(getattr(est, key).shape) for key, value in found.items()}
+    """All five quantities' marginal standard deviations."""
+    if est._straight is not None:
+        system, program, q = est._straight
+        if not system.couplings:
+            states = make_states(system, program, q, np.zeros((len(q), system.nv)), system.gravity)
+            fine, spread = deviations(system, program, states)
+            if fine:
+                return {key: value.reshape(getattr(est, key).shape) for key, value in zip(QUANTITIES, spread)}
     problem = est.problem
     out = {key: np.empty_like(getattr(est, key)) for key in QUANTITIES}
-    known = served(problem) if est._swift else None
     for group in problem.groups:
-        left = group.members
-        if known is not None:
-            fine, found = deviations(problem.system, known[1], problem.q)
-            answered = np.isfinite(found["a"]).all(1)
+        for members, found in deviations_of(problem, group):
             for key, value in found.items():
-                est.flat(out[key])[:] = value
-            left = group.members[~answered]
-        for members, factor in problem.parts_of(group, left):
-            for key, value in standard_deviations_of(factor).items():
                 est.flat(out[key])[members] = value
     return out
+
+
+def deviations_of(problem: Problem, group: Group) -> Iterator[tuple[Index, dict[str, Array]]]:
+    """Standard deviations of some states, until all of a group had their turn."""
+    if not is_served(problem.system, problem.sensors):
+        for members, factor in problem.parts_of(group):
+            yield members, standard_deviations_of(factor)
+        return
+
+    def sweep(program: Program, members: Index) -> tuple[Spread, Mask]:
+        fine, spread = deviations(problem.system, program, states_of(problem, program, members))
+        return spread, answered(fine, spread.a)
+
+    for members, _, spread, good in by_sweeps(problem, group, sweep):
+        found = dict(zip(QUANTITIES, spread.only(good).five))
+        if problem.system.couplings:
+            found |= _of_shared(problem, group._replace(members=members[good]), found)
+        yield members[good], found
 
 
 def standard_deviations_of(factor: Factor) -> dict[str, Array]:
@@ -56,8 +74,10 @@ def standard_deviations_of(factor: Factor) -> dict[str, Array]:
         if local.k == system.n_bodies:  # the world
             continue
         own = factor.layout.nodes[local.k].dofs
-        of_dofs["a"][:, own], of_dofs["tau"][:, own] = _root(local.a), _root(local.tau)
-        for key, value in zip(QUANTITIES[2:], (local.alpha, local.f, local.external)):
+        assert local.others is not None
+        tau, f, x = local.others
+        of_dofs["a"][:, own], of_dofs["tau"][:, own] = _root(local.a), _root(tau)
+        for key, value in zip(QUANTITIES[2:], (local.z[:, : factor.width, : factor.width], f, x)):
             of_bodies[key][:, local.k] = _root(value)[:, :6]
     if system.couplings:
         of_dofs = {key: _of_couplings(factor, key, value) for key, value in of_dofs.items()}
@@ -88,12 +108,52 @@ def covariance(est: DynamicsEstimate, what: Part, other: Part) -> Array:
     out = np.empty((*lead, len(rows), count))
     if not out.size:
         return out
-    for members, factor in est.problem.parts():
+    for group in est.problem.groups:
+        for members, answer in respond(est.problem, group, of, columns):
+            est.flat(out)[members] = answer[key].reshape(len(members), -1, count)[:, rows]
+    return out
+
+
+def respond(problem: Problem, group: Group, of: str, columns: Index) -> Iterator[tuple[Index, dict[str, Array]]]:
+    """Covariances of all quantities with some entries of one, (B, ..., columns): the sweep answers a row for each."""
+    system, count = problem.system, len(columns)
+    unit = np.zeros((system.nv if of in ("a", "tau") else 6 * system.n_bodies, count))
+    unit[columns, np.arange(count)] = 1.0
+    if not is_served(problem.system, problem.sensors):
+        for members, factor in problem.parts_of(group):
+            yield members, _respond(factor, of, np.broadcast_to(unit, (len(members), *unit.shape)))
+        return
+    source, few = source_of(system, of, unit), max(1, AT_ONCE // max(count, 1))
+
+    def sweep(program: Program, members: Index) -> tuple[dict[str, Array], Mask]:
         size = len(members)
-        source = np.zeros((size, est.flat(getattr(est, of))[0].size, count))
-        source[:, columns, np.arange(count)] = 1.0
-        answer = _respond(factor, of, source)
-        est.flat(out)[members] = answer[key].reshape(size, -1, count)[:, rows]
+        states = states_of(problem, program, members).still().only(np.repeat(np.arange(size), count))
+        y = np.zeros((size * count, len(problem.bias)))
+        fine, answers = run(system, program, states, y, source[whole(size)])
+        found = [x.reshape(size, count, *x.shape[1:]) for x in answers.five]
+        good = answered(fine, found[0].reshape(size, -1))
+        return {key: np.moveaxis(x, 1, -1) for key, x in zip(QUANTITIES, found)}, good
+
+    def whole(size: int) -> Index:
+        return np.tile(np.arange(count), size)
+
+    for first in range(0, len(group.members), few):
+        part = group._replace(members=group.members[first : first + few])
+        for members, _, answer, good in by_sweeps(problem, part, sweep, general=True):
+            if good.any():
+                yield members[good], {key: x[good] for key, x in answer.items()}
+
+
+def _of_shared(problem: Problem, group: Group, found: dict[str, Array]) -> dict[str, Array]:
+    """Deviations (B, nv) of a and tau from those of the open tree; what several hinges share has columns of its own."""
+    system, shared = problem.system, problem.system._expansion
+    out, own = {}, np.asarray(shared.own_v)
+    place = {int(k): i for i, k in enumerate(group.members)}
+    for key in ("a", "tau"):
+        out[key] = np.empty((len(group.members), system.nv))
+        out[key][:, shared.here_v] = found[key][:, shared.plain_v]
+        for members, answer in respond(problem, group, key, own) if group.members.size else ():
+            out[key][np.ix_(np.array([place[int(k)] for k in members]), own)] = _root(answer[key][:, own])
     return out
 
 
@@ -149,14 +209,8 @@ def _entries(est: DynamicsEstimate, what: Part) -> tuple[str, Index]:
     return key, total[6 * k : 6 * k + 6]
 
 
-def multiplier_covariances(factor: Factor) -> Iterator[tuple[int, Index, Array]]:
-    """Yield (sensor, entries, cov m) of every piece and force: −Z_mm, or R⁻¹ − R⁻¹ cov(prediction) R⁻¹."""
-    for local in marginals(factor):
-        yield from local_multipliers(factor, local)
-
-
 def local_multipliers(factor: Factor, local: Local) -> Iterator[tuple[int, Index, Array]]:
-    """The same at one node."""
+    """Yield (sensor, entries, cov m) of the pieces and forces at a node: −Z_mm, or R⁻¹ − R⁻¹ cov(prediction) R⁻¹."""
     node, own = factor.layout.nodes[local.k], factor.nodes[local.k]
     at = 0
     for piece in node.rows:
@@ -166,7 +220,8 @@ def local_multipliers(factor: Factor, local: Local) -> Iterator[tuple[int, Index
     for piece, (rows, weight) in zip(node.info, own.data.info):
         cov = np.zeros_like(weight)
         if rows.K is not None:
-            cov = rows.K @ local.alpha @ rows.K.swapaxes(-1, -2)
+            alpha = spans(factor.width)[0]
+            cov = rows.K @ local.z[:, alpha, alpha] @ rows.K.swapaxes(-1, -2)
         elif rows.e is not None:
             cov = rows.e @ local.a @ rows.e.swapaxes(-1, -2)
         yield piece.sensor, piece.seen, weight - weight @ cov @ weight
@@ -201,8 +256,8 @@ def _joined(factor: Factor, local: Local) -> Iterator[tuple[Join, Array]]:
 def normalised_residuals(est: DynamicsEstimate) -> list[Array]:
     """−m / std(m) for every reading."""
     out = [np.where(np.isnan(r), np.nan, 0.0) for r in est.residuals]
-    for members, factor in est.problem.parts():
-        for i, seen, cov in multiplier_covariances(factor):
+    for members, factor, _, spread in solutions(est.problem, spreads=True):
+        for i, seen, cov in (found for local in spread for found in local_multipliers(factor, local)):
             m = est.flat(est.multipliers[i])[np.ix_(members, seen)]
             variance = np.diagonal(cov, axis1=-2, axis2=-1)
             size = variance * factor.layout.of_readings[i][seen] ** 2

@@ -26,7 +26,7 @@ def draw(est: DynamicsEstimate, rng: np.random.Generator, n: int) -> dict[str, A
     """Draw n times, (n, ..., shape) for each quantity; one pair of sweeps a draw."""
     lead = est.problem.lead
     out = {key: np.empty((n, *getattr(est, key).shape)) for key in QUANTITIES}
-    for members, factor in est.problem.parts():
+    for members, factor in (part for group in est.problem.groups for part in est.problem.parts_of(group)):
         errors = _errors(factor, rng, n)
         for key, error in errors.items():
             mean = est.flat(getattr(est, key))[members]

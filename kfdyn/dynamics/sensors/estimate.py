@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.dynamics.forward import forward_dynamics
-from kfdyn.dynamics.sensors.elimination.compiled_solve import at_once, means, remember
+from kfdyn.dynamics.sensors.compiled.straight import at_once, remember
 from kfdyn.dynamics.sensors.elimination.problem import make_problem
-from kfdyn.dynamics.sensors.elimination.readout import read_out
-from kfdyn.dynamics.sensors.elimination.solve import load_of, solve
+from kfdyn.dynamics.sensors.elimination.solutions import means
 from kfdyn.dynamics.sensors.joint_sensors import JointTorque
 from kfdyn.dynamics.sensors.result import DynamicsEstimate
 from kfdyn.dynamics.sensors.sensor import Sensor
@@ -95,16 +94,13 @@ def estimate_dynamics(
         _expect_inertia(system, q, sensors)
         one = np.ndim(five[0]) == 1
         made = DynamicsEstimate(
-            lambda: make_problem(system, q[0] if one else q, v[0] if one else v, sensors, readings, None), five, True
+            lambda: make_problem(system, q[0] if one else q, v[0] if one else v, sensors, readings, None), five
         )
         made._straight = system, program, q
         return made
     problem = make_problem(system, q, v, sensors, readings, gravity)
     out = DynamicsEstimate.empty(problem)
-    for group, left in means(problem, out):
-        for members, factor in problem.parts_of(group, left):
-            own = [reading[members] for reading in problem.readings]
-            read_out(factor, own, solve(factor, load_of(factor, own, problem.gravity[members])), out, members)
+    means(problem, out)
     _expect_inertia(system, problem.q.reshape(*problem.lead, system.nq), sensors)
     remember(problem)
     return out

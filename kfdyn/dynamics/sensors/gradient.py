@@ -13,10 +13,9 @@ import numpy as np
 
 from kfdyn.dynamics.sensors.covariances import local_multipliers
 from kfdyn.dynamics.sensors.elimination.factor import Factor
-from kfdyn.dynamics.sensors.elimination.marginals import marginals
-from kfdyn.dynamics.sensors.elimination.solve import load_of, solve
+from kfdyn.dynamics.sensors.elimination.solutions import solutions
 from kfdyn.dynamics.sensors.sensor import Array
-from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.kinds import expect_rigid
 from kfdyn.spatial import skew
 
 if TYPE_CHECKING:
@@ -64,10 +63,8 @@ def gradient(est: DynamicsEstimate) -> SensorGradient:
     expect_rigid(system, "gradient")
     cov = [np.zeros((*m.shape, m.shape[-1])) for m in est.multipliers]
     inertia = np.zeros((*lead, system.n_bodies, 10))
-    for members, factor in est.problem.parts():
-        own = [reading[members] for reading in est.problem.readings]
-        answer = solve(factor, load_of(factor, own, est.problem.gravity[members]))
-        for local in marginals(factor):
+    for members, factor, answer, every in solutions(est.problem, spreads=True):
+        for local in every:
             for i, seen, spread in local_multipliers(factor, local):
                 m = est.flat(est.multipliers[i])[members][:, seen]
                 block = 0.5 * (m[:, :, None] * m[:, None] - spread)
@@ -75,7 +72,7 @@ def gradient(est: DynamicsEstimate) -> SensorGradient:
             if local.k == system.n_bodies:  # the world has no inertia
                 continue
             lam, alpha = answer.lam[:, local.k, :, 0], answer.alpha[:, local.k, :, 0]
-            pull = lam[:, :, None] * alpha[:, None] + local.lam_alpha
+            pull = lam[:, :, None] * alpha[:, None] + local.z[:, 6:12, :6]
             est.flat(inertia)[members, local.k] = _inertial(factor, local.k, pull, lam)
     return SensorGradient(list(est.multipliers), [-m for m in est.multipliers], cov, inertia)
 

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.dynamics.sensors.elimination.problem import Problem
-from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, Checks
+from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, Checks, read_rest
 from kfdyn.dynamics.sensors.sensor import Array, Index
 from kfdyn.errors import ModelError
 
 if TYPE_CHECKING:
-    from kfdyn.dynamics.sensors.elimination.elimination_plan import Program
+    from kfdyn.dynamics.sensors.compiled.program import Program
     from kfdyn.dynamics.sensors.gradient import SensorGradient
     from kfdyn.multibody import System
 
@@ -55,10 +55,9 @@ class DynamicsEstimate:
     hinge_forces: Array
     external_forces: Array
 
-    def __init__(self, problem: Problem | Any, means: tuple[Array, ...], swift: bool = False) -> None:
+    def __init__(self, problem: Problem | Any, means: tuple[Array, ...]) -> None:
         self._problem = problem  # or what makes it: a single state is answered before its arguments are looked at twice
         self.a, self.tau, self.body_accelerations, self.hinge_forces, self.external_forces = means
-        self._swift = swift  # whether the compiled sweep has answered
         self._straight: tuple[System, Program, Array] | None = None
         self._std: dict[str, Array] = {}
 
@@ -82,9 +81,12 @@ class DynamicsEstimate:
     @cached_property
     def checks(self) -> Checks:
         """Readings held against the estimate, with the leading axes as one; O(N) a state, when first asked for."""
-        from kfdyn.dynamics.sensors.elimination.compiled_solve import hold_against
+        from kfdyn.dynamics.sensors.elimination.solutions import solutions
 
-        return hold_against(self)
+        problem, out = self.problem, Checks.empty(self.problem)
+        for members, factor, answer, _ in solutions(problem):
+            read_rest(factor, [y[members] for y in problem.readings], answer, out, members)
+        return out
 
     def _shaped(self, array: NDArray[Any]) -> NDArray[Any]:
         return array.reshape((*self.problem.lead, *array.shape[1:]))

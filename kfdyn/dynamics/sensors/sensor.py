@@ -14,6 +14,7 @@ from kfdyn.multibody import LinkTerms, System
 from kfdyn.multibody.parts.body import as_floats
 
 Index = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 # Rounding of a covariance that was computed, against its largest entry.
 ROUNDING = 1e-12

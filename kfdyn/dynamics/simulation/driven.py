@@ -13,7 +13,7 @@ from kfdyn.dynamics.hybrid import hybrid_dynamics
 from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import difference
-from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.kinds import expect_rigid, expect_tree
 
 #: position, rate and acceleration of a hinge at time t
 Course = Callable[[float], tuple[ArrayLike, ArrayLike, ArrayLike]]
@@ -85,11 +85,9 @@ def driven(motion: Motion, courses: Mapping[str, Course], t: float) -> Driven:
     """Return the motion with hinges driven; refuse courses whose rates are not those of their positions."""
     system = motion.system
     expect_rigid(system, "simulate with courses", "kf.hybrid_dynamics takes led hinges beside free modes")
-    if not system.is_tree:
-        raise ModelError(
-            f"hinges of a tree can be driven, and system {system.name!r} has {system.constraints}; give a hinge that "
-            "is coupled to none a stiff spring, or drive the open tree"
-        )
+    expect_tree(
+        system, "simulate with courses", "give a hinge that is coupled to none a stiff spring, or drive the open tree"
+    )
     for name, course in courses.items():
         system.v_slice(name)
         if not callable(course):

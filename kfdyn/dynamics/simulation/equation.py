@@ -15,10 +15,9 @@ from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.simulation.hinge_forces import HingeForces
 from kfdyn.errors import ShapeError
-from kfdyn.multibody import FlexibleSystem, System, difference, potential_energy
+from kfdyn.multibody import System, difference, potential_energy
 from kfdyn.multibody.calls.arguments import checked
 from kfdyn.multibody.links import open_terms
-from kfdyn.multibody.parts.armature import with_armature
 from kfdyn.multibody.parts.hinge import Coordinates
 
 Law = Callable[[float, Array, Array], ArrayLike]
@@ -31,7 +30,7 @@ class Motion:
     Damping B and stiffness K are diagonal and no part of :func:`forward_dynamics`; here they join the
     generalised force. They are those of the hinges, so that with couplings the forces are X*BXv and X*K(q ⊖ rest), and
     ``damping``, ``stiffness`` and ``rest`` are of the open tree. Build it with
-    :func:`~kfdyn.dynamics.simulation.motion.motion`, which checks.
+    :func:`~kfdyn.dynamics.simulation.motion_arguments.motion`, which checks.
 
     Attributes
     ----------
@@ -142,7 +141,7 @@ class Motion:
         """−K (q ⊖ rest), shape (..., nv)."""
         if not self._is_sprung:
             return np.zeros((*q.shape[:-1], self.system.nv))
-        return self._of_hinges(q, -self.stiffness * self.deflection(q))
+        return self.system._expansion.at(q).forces(-self.stiffness * self.deflection(q))
 
     @cached_property
     def _is_sprung(self) -> bool:
@@ -150,24 +149,17 @@ class Motion:
 
     def deflection(self, q: Array) -> Array:
         """Return q ⊖ rest (..., nv) of the open tree, zero at free and custom hinges, which have no springs."""
-        tree, every = (
-            self.system.pattern.uncoupled,
-            q if not self.system.couplings else self.system._expansion.positions(q),
-        )
+        tree, every = self.system.pattern.uncoupled, self.system._expansion.positions(q)
         return difference(tree, self.rest, np.where(_without_spring(tree), self.rest, every))
 
     def resistance(self, q: Array, v: Array, factor: Array) -> Array:
         """Diagonal B or K of the hinges times rates v (..., nv): X*BXv with couplings, X at q."""
-        if not self.system.couplings:
-            return factor * v
-        return self._of_hinges(q, factor * self.system._expansion.at(q).rates(v))
+        here = self.system._expansion.at(q)
+        return here.forces(factor * here.rates(v))
 
     def elastic(self, v: Array) -> Array:
         """K of bodies that bend times rates of their modes (..., nv); their forces are part of forward dynamics."""
-        return v @ self.system.elasticity[0] if isinstance(self.system, FlexibleSystem) else np.zeros_like(v)
-
-    def _of_hinges(self, q: Array, tau: Array) -> Array:
-        return tau if not self.system.couplings else self.system._expansion.at(q).forces(tau)
+        return self.system.modal_forces(v)
 
     def force(self, t: float, q: Array, v: Array) -> tuple[Array, Array | None]:
         """Generalised force τ − B v − K (q ⊖ rest), and the external forces."""
@@ -188,8 +180,7 @@ class Motion:
     def power_of(self, driving: Array, external: Array | None, q: Array, v: Array, rate: Array) -> Array:
         """Power (...) of driving torques and dampers at a rate (..., nv), of external forces at the state's own v."""
         power: Array = ((driving - self.resistance(q, rate, self.damping)) * rate).sum(-1)
-        if isinstance(self.system, FlexibleSystem):
-            power = power - (rate * (rate @ self.system.elasticity[1])).sum(-1)
+        power = power - self.system.modal_losses(rate)
         if external is not None:
             velocity = open_terms(self.system, q, v).velocity[..., : self.system.n_bodies, :]
             power = power + (external * velocity).sum((-2, -1))
@@ -209,17 +200,8 @@ class Motion:
         step.
         """
         key = damped_key(h)
-        if key not in self._damped and isinstance(self.system, FlexibleSystem):
-            K, C = self.system.uncoupled.elasticity
-            noise = key * (C + np.diag(self.damping)) + key**2 * (K + np.diag(self.stiffness))
-            self._damped[key] = self.system.with_noise(noise)
         if key not in self._damped:
-            tree = self.system.uncoupled
-            rotors = tree.armature + key * self.damping + key**2 * self.stiffness
-            system: Any = self.system
-            self._damped[key] = (
-                system.with_rotors(rotors) if system.robots else system.like(with_armature(tree, rotors))
-            )
+            self._damped[key] = self.system.damped(key, self.damping, self.stiffness)
         return self._damped[key]
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody import FlexibleSystem, System, difference, integrate
+from kfdyn.multibody import System, difference, integrate
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
 from kfdyn.multibody.parts.body import as_floats
 from kfdyn.multibody.parts.hinge import Coordinates
@@ -171,11 +171,9 @@ class LinearFeedback:
     @property
     def reaches_all(self) -> bool:
         """Whether every hinge that is pulled can go straight to any reference: all kinds can but custom ones."""
-        if isinstance(self.system, FlexibleSystem):
-            return True
-        layout = self.system.coordinates.layout
-        custom = (layout.coordinates == Coordinates.POSE) & (np.diff(layout.v_start) < 6)
-        return bool(self._loose[np.repeat(custom, np.diff(layout.q_start))].all())
+        hinges, start = self.system.uncoupled.places.hinges, self.system._expansion.q_start
+        custom = np.array([hinge.coordinates == Coordinates.POSE and hinge.nv < 6 for hinge in hinges], bool)
+        return bool(self._loose[np.repeat(custom, np.diff(start))].all())
 
     def beginning(self, t: float) -> LinearFeedback:
         """The law of a step that begins at t: if held, what is held from then on."""
@@ -202,14 +200,12 @@ def _of_state(x: ArrayLike, size: int, what: str) -> Array:
 
 
 def _entries_without_pull(system: System, kp: Array) -> NDArray[np.bool_]:
-    """Which entries (nq,) of q are of hinges whose error no gain looks at; with bodies that bend, none."""
-    if isinstance(system, FlexibleSystem):
-        return np.zeros(system.nq, dtype=bool)
-    layout, loose = system.coordinates.layout, np.zeros(system.nq, dtype=bool)
+    """Which entries (nq,) of q are of hinges, and of the modes of their bodies, whose error no gain looks at."""
+    places, loose = system._expansion, np.zeros(system.nq, dtype=bool)
     pulled = np.asarray(np.atleast_2d(kp != 0).any(axis=0))
     for k in range(system.n_bodies):
-        if not pulled[layout.v_start[k] : layout.v_start[k + 1]].any():
-            loose[layout.q_start[k] : layout.q_start[k + 1]] = True
+        if not pulled[places.v_start[k] : places.v_start[k + 1]].any():
+            loose[places.q_start[k] : places.q_start[k + 1]] = True
     return loose
 
 

@@ -7,25 +7,17 @@ from collections.abc import Callable
 import numpy as np
 
 from kfdyn.arrays import Array
+from kfdyn.dynamics.simulation.compiled_stepper import MARCH, TABLEAUX, March
 from kfdyn.dynamics.simulation.driven import Driven
 from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.dynamics.simulation.integrators import Step, euler_step, implicit_step, rk4_step
-from kfdyn.dynamics.simulation.marching import MARCH, TABLEAUX, March
-from kfdyn.dynamics.simulation.on_loops import back_onto_loops
-from kfdyn.dynamics.simulation.symplectic.rattle import rattle_step
 from kfdyn.dynamics.simulation.symplectic.variational import symplectic_step
+from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import KfdynError
-from kfdyn.multibody import FlexibleSystem
-
-
-def _symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
-    """The variational step, which loops make another problem of."""
-    return (rattle_step if motion.system.loops else symplectic_step)(motion, t, h, q, v)
-
 
 FIXED_STEP: dict[str, Callable[[Motion, float, float, Array, Array], Step]] = {
     "rk4": rk4_step,
-    "symplectic": _symplectic_step,
+    "symplectic": symplectic_step,
     "implicit": implicit_step,
     "euler": euler_step,
 }
@@ -76,7 +68,8 @@ def step_by_step(
     where: tuple[int, ...] = (),
 ) -> tuple[Array, Array, Array]:
     """March with fixed steps of Python's; refuse to go on with what is no number. ``where`` is a motion of a batch."""
-    step = FIXED_STEP[method]
+    step = own_way(driven.system, f"{method}_step") or FIXED_STEP[method]
+    onto_loops = None if method == "symplectic" else own_way(driven.system, "back_onto_loops")  # it is on them
     lead = q.shape[:-1]
     q_all = np.empty((times.size, *q.shape))
     v_all = np.empty((times.size, *v.shape))
@@ -89,9 +82,8 @@ def step_by_step(
             with np.errstate(over="ignore", invalid="ignore"):  # told below, with the time and a cure
                 try:
                     q, v, done = step(driven.beginning(t), t, h, q, v)
-                    if driven.system.loops and method != "symplectic":  # which is on them by itself
-                        bends = method == "implicit" and isinstance(driven.system, FlexibleSystem)
-                        q, v = back_onto_loops(driven.damped(h) if bends else driven.system, q, v)
+                    if onto_loops is not None:
+                        q, v = onto_loops(driven.damped(h) if method == "implicit" else driven.system, q, v)
                     q, v = driven.onto(t + h, q, v)
                 except KfdynError as error:
                     if np.isfinite(v).all() and np.abs(v).max(initial=0.0) < EXPLODED:
@@ -113,7 +105,7 @@ def motion_of(where: tuple[int, ...]) -> str:
 
 def _exploded(driven: Motion, method: str, t: float, h: float, where: tuple[int, ...]) -> KfdynError:
     cure = "take more substeps"
-    if driven.damping.any() or driven.stiffness.any() or isinstance(driven.system, FlexibleSystem):
+    if driven.damping.any() or driven.stiffness.any() or driven.system.elastic.any():
         cure += ", or method 'implicit', which is stable for stiff dampers, springs and modes"
     return KfdynError(
         f"the motion of system {driven.system.name!r} became infinite or NaN at t = {t:.6g} s{motion_of(where)}: "

@@ -67,22 +67,15 @@ class HingeForces:
             # a stop pushes and does not pull
             out[..., self.at_v] = np.where(beyond * push < 0, push, 0.0)
         if self.friction.any():
-            X = self._expansion(q)
-            rate = v if X is None else (X @ v[..., None])[..., 0]
-            drag = self.friction * np.tanh(rate / self.slow)
-            out -= drag if X is None else (np.swapaxes(X, -1, -2) @ drag[..., None])[..., 0]
+            way = self.system._expansion.at(q)
+            out -= way.forces(self.friction * np.tanh(way.rates(v) / self.slow))
         return out
-
-    def _expansion(self, q: Array) -> Array | None:
-        return self.system.expansion(q) if self.system.couplings else None
 
     def substeps(self, q: Array, h: float) -> tuple[int, int]:
         """Into how many parts explicit steps h must be cut to be stable at q (nq,), and for which dof of v."""
         damper, spring = np.zeros(self.system.nv), np.zeros(self.system.nv)
         damper[self.at_v], spring[self.at_v] = self.damping, self.stiffness
-        X = self._expansion(q)
-        slope = self.friction / self.slow
-        damper += slope if X is None else (X**2).T @ slope
+        damper += self.system._expansion.at(q).squares(self.friction / self.slow)
         own = np.diag(np.linalg.inv(mass_matrix(self.system.without_loops, q)))
         parts = np.maximum(h * damper * own, h * np.sqrt(spring * own)) / STABLE
         worst = int(parts.argmax()) if parts.size else 0

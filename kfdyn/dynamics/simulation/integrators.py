@@ -56,8 +56,9 @@ def rk4_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from kfdyn.multibody.models import pendulum
-    >>> from kfdyn.dynamics.simulation.motion import motion
+    >>> from kfdyn.dynamics.simulation.motion_arguments import motion
     >>> step = rk4_step(motion(pendulum()), 0.0, 1e-3, np.array([np.pi / 2]), np.array([0.0]))
     >>> step.v.round(8)
     array([-0.00981])
@@ -124,8 +125,9 @@ def implicit_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Ste
 
     Examples
     --------
+    >>> import numpy as np
     >>> from kfdyn.multibody.models import pendulum
-    >>> from kfdyn.dynamics.simulation.motion import motion
+    >>> from kfdyn.dynamics.simulation.motion_arguments import motion
     >>> stiff = motion(pendulum(), damping=[1e6], gravity=[0, 0, 0])
     >>> implicit_step(stiff, 0.0, 1.0, np.array([0.0]), np.array([1.0])).v.round(6)
     array([1.e-06])

@@ -12,19 +12,20 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.simulation.adaptive import Solver, solve_adaptively
+from kfdyn.dynamics.simulation.compiled_stepper import TABLEAUX
 from kfdyn.dynamics.simulation.driven import Course
 from kfdyn.dynamics.simulation.driven import driven as follow
 from kfdyn.dynamics.simulation.equation import Law
 from kfdyn.dynamics.simulation.fixed_steps import FIXED_STEP, march, motion_of
 from kfdyn.dynamics.simulation.hinge_forces import HingeForces
-from kfdyn.dynamics.simulation.marching import TABLEAUX
-from kfdyn.dynamics.simulation.motion import motion
-from kfdyn.dynamics.simulation.on_loops import onto_loops
+from kfdyn.dynamics.simulation.motion_arguments import motion
 from kfdyn.dynamics.simulation.trajectory import Trajectory
+from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody import FlexibleSystem, System, kinetic_energy
+from kfdyn.multibody import System, kinetic_energy
 from kfdyn.multibody import momentum as spatial_momentum
 from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_one, expect_system
+from kfdyn.multibody.kinds import expect_no_loops, expect_rigid
 from kfdyn.multibody.parts.body import as_floats
 
 ADAPTIVE = get_args(Solver)
@@ -147,20 +148,16 @@ def simulate(
             expect_one(system, f"simulate with {what}")
     if method not in TABLEAUX:
         expect_one(system, f"simulate by {method!r}")
-    bends = isinstance(system, FlexibleSystem)
-    left_out = (*(("symplectic",) if bends else ()), *(() if bends and not system.loops else ADAPTIVE))
-    if not system.is_tree and method in left_out:
-        others = [*(known for known in FIXED_STEP if known not in left_out), "a solver of scipy's"]
-        others = others if "RK45" not in left_out else others[:-1]
-        raise ModelError(
-            f"{method} is for trees, and system {system.name!r} has {system.constraints}; take "
-            f"{', '.join(others[:-1])} or {others[-1]}"
-        )
+    if method == "symplectic":
+        expect_rigid(system, method, "take rk4, implicit, euler or a solver of scipy's")
+    if method in ADAPTIVE:
+        expect_no_loops(system, method, "a solver of scipy's would leave them; take rk4, implicit or euler")
     lead, (q_flat, v_flat) = batch(
         system, q=(configuration(system, q), 1), v=(checked(system, v, (system.nv,), "v"), 1)
     )
     q0, v0 = q_flat.reshape((*lead, system.nq)), v_flat.reshape((*lead, system.nv))
-    if system.loops:
+    onto_loops = own_way(system, "onto_loops")
+    if onto_loops is not None:
         system, q0, v0 = onto_loops(system, q0, v0)
     driven = motion(
         system, torque, damping, stiffness, rest, external_forces, gravity, stops=stops, stop_damping=stop_damping,

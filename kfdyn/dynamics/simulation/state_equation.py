@@ -7,10 +7,9 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import forward_dynamics
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ShapeError
 from kfdyn.multibody import System
-from kfdyn.multibody.calls.arguments import expect_system
-from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.kinds import expect_rigid, expect_tree
 from kfdyn.multibody.parts.body import as_floats
 from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.spatial import quaternion_rate, quaternion_to_matrix
@@ -56,10 +55,8 @@ def state_derivative(system: System, x: ArrayLike, u: ArrayLike | None = None) -
     >>> bool(np.isclose(swing.y[0, -1], 0.1 * np.cos(np.sqrt(9.81)), atol=1e-3))
     True
     """
-    expect_system(system)
     expect_rigid(system, "state_derivative", "kf.simulate takes both, with solvers of scipy's too")
-    if not system.is_tree:
-        raise ModelError(f"system {system.name!r} has couplings or loops; take system.open_tree, or kf.simulate")
+    expect_tree(system, "state_derivative", "take system.open_tree, or kf.simulate")
     state = as_floats(x, "x")
     if state.shape[-1:] != (system.nq + system.nv,):
         raise ShapeError(f"x must have shape (..., {system.nq + system.nv}), q before v, got {state.shape}")

@@ -170,8 +170,6 @@ def _of_motions(system: System, lead: tuple[int, ...], which: tuple[Any, ...]) -
             return system
         found: System = robots.some(which[-1]) if isinstance(which[-1], slice) else robots[which[-1]]
         return found
-    if not any(loop.anchor is not None and np.ndim(loop.anchor[1]) > 1 for loop in system.loops):
-        return system
     loops = []
     for loop in system.loops:
         if loop.anchor is not None and np.ndim(loop.anchor[1]) > 1:
@@ -180,4 +178,5 @@ def _of_motions(system: System, lead: tuple[int, ...], which: tuple[Any, ...]) -
                 rotation, position = rotation.reshape(-1, 3, 3), position.reshape(-1, 3)
             loop = loop.anchored(rotation, position)
         loops.append(loop)
-    return system.without_loops.with_loops(loops)
+    same = all(x is y for x, y in zip(loops, system.loops))
+    return system if same else system.without_loops.with_loops(loops)

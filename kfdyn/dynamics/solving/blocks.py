@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.solving.kinds import own_way
@@ -62,3 +62,7 @@ def body_blocks(
         up = phi[:, k] if tree.parent[k] >= 0 else None
         out.append(Blocks(up, flat.H[:, start[k] : start[k + 1]], flat.inertia[:, k], R, flat.xi[:, k], flat.eta[:, k]))
     return lead, out
+
+
+def expect_invertible(states: Any, free: NDArray[np.bool_] | None = None) -> None:
+    """Leave it to the filter to say which node has nothing to move, where no units of the coordinates are known."""

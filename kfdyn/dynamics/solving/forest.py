@@ -14,10 +14,9 @@ from kfdyn.dynamics.composite import composite_inertias
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import LinkTerms, System, link_terms
-from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_one, expect_system
+from kfdyn.multibody.calls.arguments import batch, checked, configuration
 from kfdyn.multibody.calls.kernel import Kernel
 from kfdyn.multibody.calls.states import States as Bound
-from kfdyn.multibody.flexible import expect_rigid
 from kfdyn.spatial import inertia_parameters
 from kfdyn.sweeps.thread_pool import POOL, threads
 
@@ -98,20 +97,19 @@ class States(Bound):
         """
         system = self.system
         own = np.arange(system.nv) if free is None else np.flatnonzero(free)
-        if type(system) is not System or system.loops or not 0 < own.size <= _DENSE or not self.size:
+        other = own_way(system, "expect_invertible")
+        if other is not None:
+            other(self, free)
             return
-        tree, X = self._opened(), system.expansion(self["q"] if system.is_curved else None)[..., own]
+        if not 0 < own.size <= _DENSE or not self.size:
+            return
+        tree, here = self._opened(), system._expansion.at(self["q"])
         (M,), declined = _MASS_MATRIX.swept(tree)
         if declined.any():
             return  # others have the words
-        if system.is_tree:
-            M, unit = M[:, own][:, :, own], tree._units()[:, own]
-        else:
-            M, unit = np.swapaxes(X, -1, -2) @ M @ X, np.sqrt((tree._units()[:, None] ** 2 @ X**2)[:, 0])
+        M, unit = here.matrix(M)[:, own][:, :, own], np.sqrt(here.squares(tree._units()[:, None] ** 2)[:, 0])[:, own]
         idle = (unit == 0).any(axis=1)
         if idle.any():
-            if system.is_tree:
-                return  # a hinge that carries nothing at all is named by the filter
             first = int(idle.argmax())
             raise hinges_without_inertia(system, moved_by(system, own[unit[first] == 0]), self.place(first))
         values, vectors = np.linalg.eigh(M / (unit[:, :, None] * unit[:, None, :]))
@@ -180,9 +178,8 @@ def hinge_without_inertia(system: System, body: int, output: int, where: tuple[i
 
 def moved_by(system: System, dofs: NDArray[np.int64]) -> list[int]:
     """Bodies whose hinges some coordinates move: their own, or all of a coupling."""
-    owner = np.repeat(np.arange(system.n_bodies), np.diff(system.open_tree.layout.v_start))
-    moves = np.eye(system.nv, dtype=bool) if system.is_tree else system._expansion.reach
-    return sorted(set(owner[moves[:, dofs].any(axis=1)].tolist()))
+    owner = np.repeat(np.arange(system.n_bodies), np.diff(system.uncoupled.places.v_start))
+    return sorted(set(owner[system._expansion.reach[:, dofs].any(axis=1)].tolist()))
 
 
 def told_place(where: tuple[int, ...]) -> str:
@@ -228,16 +225,4 @@ def expect_method(method: str, known: tuple[str, ...], function: str) -> None:
     if method not in known:
         raise ModelError(
             f"{function}: method must be {', '.join(map(repr, known[:-1]))} or {known[-1]!r}, not {method!r}"
-        )
-
-
-def expect_tree(system: System, function: str) -> None:
-    """Refuse a system with couplings, loops or bodies that bend where only a rigid tree has an answer."""
-    expect_system(system)
-    expect_rigid(system, function)
-    expect_one(system, function)
-    if not system.is_tree:
-        raise ModelError(
-            f"{function} is for trees, but system {system.name!r} has {system.constraints}; take system.open_tree with "
-            "system.expand(q), or the model that kf.as_estimation(system, q) makes of it"
         )

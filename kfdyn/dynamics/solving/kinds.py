@@ -23,6 +23,7 @@ MODULES = {
     "opaque": "kfdyn.dynamics.loops.coupled",
     "looped": "kfdyn.dynamics.loops.looped",
     "flexible": "kfdyn.dynamics.flexible",
+    "coupled flexible": "kfdyn.dynamics.flexible.coupled_flexible",
 }
 
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.dynamics.solving.kinds import own_way
-from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.kernel import Answers, Explain, Kernel
 from kfdyn.multibody.calls.overflow import expect_finite
-from kfdyn.multibody.flexible import expect_rigid
+from kfdyn.multibody.kinds import expect_coordinates, expect_rigid
 
 
 class Solver(Kernel):
@@ -58,7 +57,7 @@ class Solver(Kernel):
             expect_rigid(system, self.quantity)
         own = own_way(system, self.quantity)
         if own is None and self.minimal:
-            expect_no_loops(system, self.quantity, self.minimal)
+            expect_coordinates(system, self.quantity, self.minimal)
         return own
 
     def mended(self, states: Any, answers: Answers | None, declined: Any, explain: Explain) -> Answers:
@@ -78,12 +77,3 @@ class Solver(Kernel):
         for answer, own in zip(answers, good):
             answer[rows] = own
         return answers
-
-
-def expect_no_loops(system: System, function: str, word: str) -> None:
-    """Refuse loops where an answer depends on which coordinates are independent; ``word`` is where it is told."""
-    if system.loops:
-        raise ModelError(
-            f"{function}: system {system.name!r} has {system.constraints}, and what this is depends on which "
-            f"coordinates are taken as independent; kf.minimal_coordinates(system, q).{word} tells it, with its choice"
-        )

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.assembly import as_estimation
-from kfdyn.dynamics.solving.forest import expect_tree
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.estimation import Blocks, StateSpace
 from kfdyn.estimation.inference.riccati import riccati
 from kfdyn.multibody import System
+from kfdyn.multibody.kinds import expect_tree
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array

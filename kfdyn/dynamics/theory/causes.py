@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.mass_matrix import VARIANCES
-from kfdyn.dynamics.solving.forest import States, expect_tree
+from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import StateSpace
 from kfdyn.estimation.inference.filter_covariances import Riccati
 from kfdyn.estimation.inference.riccati import riccati
 from kfdyn.estimation.model.state_space import expect_model
 from kfdyn.multibody import System
+from kfdyn.multibody.kinds import expect_tree
 
 
 class AccelerationCauses(NamedTuple):

@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike
 from kfdyn.arrays import Array
 from kfdyn.dynamics.composite import composite_inertias
 from kfdyn.dynamics.forward import dynamics_filter
-from kfdyn.dynamics.solving.forest import expect_tree
 from kfdyn.estimation import Blocks, Smoothed, StateSpace
 from kfdyn.estimation.model.blocks import offsets_of
 from kfdyn.multibody import System
+from kfdyn.multibody.kinds import expect_tree
 
 
 @dataclass(frozen=True, eq=False)

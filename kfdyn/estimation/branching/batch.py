@@ -13,8 +13,8 @@ from kfdyn.estimation.inference.missing_data import gathered
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.branching.model import OutwardTree
-    from kfdyn.estimation.branching.score import OutwardScore
+    from kfdyn.estimation.branching.outward_score import OutwardScore
+    from kfdyn.estimation.branching.outward_tree import OutwardTree
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class OutwardBatch:
     @cached_property
     def score(self) -> OutwardScore:
         """Gradient of :attr:`llf` with respect to every block of the model, one for each entry."""
-        from kfdyn.estimation.branching.score import OutwardScore
+        from kfdyn.estimation.branching.outward_score import OutwardScore
 
         parts = [post.score for _, post in self.groups]
         A, W, C, R = (self._blocks([getattr(part, name) for part in parts]) for name in ("A", "W", "C", "R"))

@@ -1,4 +1,4 @@
-"""An outward tree as an inward one: the dual model, whose co-state is the posterior.
+"""Solve an outward tree by its dual, an inward tree whose co-state is the posterior.
 
 Minimising ½Σ|e|² + ½Σ|C x − y|² over the noise e of the branches x = φ*(B e + u) is forward dynamics: e is the joint
 acceleration, x the acceleration of a body, C*C its inertia and −C*y its bias force. So (THEORY section 13)::
@@ -30,7 +30,7 @@ from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.state_space import StateSpace
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.branching.model import OutwardTree
+    from kfdyn.estimation.branching.outward_tree import OutwardTree
 
 _PASSES = 4
 _CONVERGED = 1e-9  # of the mean: the next pass would change the 17th digit

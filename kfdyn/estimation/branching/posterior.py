@@ -1,4 +1,4 @@
-"""What the observations of an outward tree say of its nodes."""
+"""Posterior of an outward tree's nodes given its observations."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kfdyn.estimation.model.blocks import Blocks, FloatArray
 
 if TYPE_CHECKING:
     from kfdyn.estimation.branching.dual import Dual
-    from kfdyn.estimation.branching.model import OutwardTree
-    from kfdyn.estimation.branching.score import OutwardScore
+    from kfdyn.estimation.branching.outward_score import OutwardScore
+    from kfdyn.estimation.branching.outward_tree import OutwardTree
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class OutwardPosterior:
     @cached_property
     def score(self) -> OutwardScore:
         """Gradient of :attr:`llf` with respect to every block of the model."""
-        from kfdyn.estimation.branching.score import outward_score
+        from kfdyn.estimation.branching.outward_score import outward_score
 
         if not self.with_covariances:
             raise ModelError("the score needs the covariances; call smooth with covariances=True")

@@ -1,4 +1,4 @@
-"""The dual model by square roots, every observed row a leaf: for rows and traits that are known very unequally.
+"""Solve the dual model in square-root form, every observed row a leaf: for very unequal informations.
 
 The dual model sums the informations C*C of rows and A*P⁺A of branches on a node. Where they differ by more than 1e10 in
 directions that are no trait's own, the smaller ones drown in that sum, and so would a root taken of it. A row is
@@ -25,13 +25,13 @@ from kfdyn.estimation.branching.rows import Rows, split_rows
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
-from kfdyn.estimation.model.covariance_factors import Factors
+from kfdyn.estimation.model.covariance_factors import Factor, Factors
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
 from kfdyn.estimation.precision.cancellation import lost_digits
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.branching.model import OutwardTree
+    from kfdyn.estimation.branching.outward_tree import OutwardTree
 
 _MIXED = 1e3  # of P_ii Λ_ii, which is at most 1 where no trait is mixed with another: what a sum may lose
 _LOST = 1e-10  # relative error of the covariances
@@ -52,7 +52,7 @@ def solve(model: OutwardTree, y: FloatArray, covariances: bool) -> Dual:
 
 
 def _drowned(dual: Dual) -> bool:
-    """Whether some information is so small beside another that their sum has lost it, or a difference will."""
+    """Return True if small informations were lost in a sum with large ones."""
     Lambda, variance = dual.Lambda, dual.Lambda.diagonals()
     if lost_digits(dual.smooth.filt.covariances, _LOST).error > _LOST:
         return True
@@ -145,7 +145,7 @@ def _state_space(model: OutwardTree, branches: Branches, noisy: list[Rows], exac
     Q += [np.repeat(np.eye(rows.C.shape[1])[None], rows.at.size, axis=0).ravel() for rows in noisy]
     root = np.concatenate(Q)
     ss = StateSpace.trusted(Tree(parent, names), n, m, np.concatenate(phi), H, root, R)
-    ss.__dict__.update(factors=Factors(root, None))
+    ss.__dict__.update(factors=Factors(Factor(ss.Q.like(root)), None))
     return ss
 
 

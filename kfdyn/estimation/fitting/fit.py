@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.fitting.newton_polish import settle
-from kfdyn.estimation.fitting.objective import Build, Derivative, Objective
-from kfdyn.estimation.fitting.result import Fit
+from kfdyn.estimation.fitting.objective import Derivative, Objective
 from kfdyn.estimation.fitting.search import Found, Search
 from kfdyn.estimation.fitting.transformed_objective import Problem
 from kfdyn.estimation.fitting.transforms import Bounds, Transform
@@ -22,9 +21,9 @@ _PATIENCE = 2.0  # seconds before progress is shown
 
 
 def fit(
-    build: Build,
-    theta0: ArrayLike,
-    T: ArrayLike,
+    build: Any,
+    theta0: Any,
+    T: Any = None,
     *,
     derivative: Derivative | None = None,
     bounds: Bounds | None = None,
@@ -33,8 +32,10 @@ def fit(
     rng: np.random.Generator | None = None,
     max_iterations: int = 200,
     progress: bool | None = None,
-) -> Fit:
+) -> Any:
     """Estimate the parameters of a model by maximum likelihood.
+
+    ``fit(build, theta0, T)``, or ``fit(model, y)`` of a ready-made model of a time series.
 
     The gradient comes from one smoother pass (:func:`score`) and the derivative of ``build``, which is by differences
     of ``build`` alone if nothing better is given: that costs no filter. BFGS finds the maximum, Newton steps with the
@@ -44,9 +45,10 @@ def fit(
     ----------
     build : callable
         ``build(theta) -> StateSpace`` (or OutwardTree) with theta (p,). ``ss.replace(Q=…)`` of a model built once is
-        the quick way. It may have ``pullback(theta, score) -> (p,)``, the gradient in theta of a score.
+        the quick way. It may have ``pullback(theta, score) -> (p,)``, the gradient in theta of a score. Or a model of
+        :mod:`kfdyn.series`, whose own ``fit`` is called.
     theta0 : array, shape (p,)
-        Where the search begins.
+        Where the search begins. It may be left out for a model of a series, which knows where to begin.
     T : array, shape (..., Σm_k), or (..., N, m) where all N nodes have m outputs
         Measurements, NaN where missing; leading axes are independent series of the same parameters, and each may lack
         other measurements.
@@ -68,7 +70,7 @@ def fit(
 
     Returns
     -------
-    Fit
+    Fit, or SeriesFit for a model of a series
         ``params``, ``stderr``, ``llf``, ``aic``, ``bic``, ``converged``, ``message``, ``summary()``, ``model``, and
         ``unidentified``, the directions in which the likelihood is flat.
 
@@ -102,6 +104,12 @@ def fit(
     >>> result.converged, result.params.round(-1), round(result.llf, 3)
     (True, array([15100.,  1470.]), -641.586)
     """
+    if hasattr(build, "state_space"):
+        return _fit_series(build, theta0, T, derivative, names, {
+            "bounds": bounds, "starts": starts, "rng": rng, "max_iterations": max_iterations,
+        })  # fmt: skip
+    if T is None:
+        raise ModelError("fit takes build, theta0 and the measurements T; only a model of kf.series begins by itself")
     theta = np.atleast_1d(real_array(theta0, "theta0")).astype(float)
     if theta.ndim != 1 or not np.isfinite(theta).all():
         raise ShapeError(f"theta0 must be a vector of finite numbers, got shape {theta.shape}")
@@ -139,3 +147,10 @@ def fit(
             sys.stderr.flush()
     assert best is not None
     return settle(problem, best, labels)
+
+
+def _fit_series(model: Any, theta0: Any, y: Any, derivative: Any, names: Any, options: dict[str, Any]) -> Any:
+    """The fit of a ready-made model of a series, (model, y) or (model, theta0, y)."""
+    if derivative is not None or names is not None:
+        raise ModelError(f"{model!r} has its own names and derivatives; leave names= and derivative= out")
+    return model.fit(theta0, **options) if y is None else model.fit(y, theta0=theta0, **options)

@@ -1,10 +1,10 @@
-"""The last digits of a fit by Newton steps, and in which words it ended."""
+"""Newton steps for the last digits of a fit, and the message that says how it ended."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from kfdyn.estimation.fitting.result import Fit
+from kfdyn.estimation.fitting.fit_result import Fit
 from kfdyn.estimation.fitting.search import ENDLESS, STEEP, Found
 from kfdyn.estimation.fitting.transformed_objective import Problem
 from kfdyn.estimation.model.blocks import FloatArray

@@ -9,7 +9,7 @@ import numpy as np
 from kfdyn.errors import KfdynError
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.fitting.result import Fit
+    from kfdyn.estimation.fitting.fit_result import Fit
 
 _WIDTH = 86
 

@@ -1,4 +1,4 @@
-"""Which states are flat, and the finite model that their columns are taken from."""
+"""Find the flat states, and the finite model their columns are taken from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from kfdyn.estimation.model.blocks import FloatArray, IntArray
 from kfdyn.estimation.model.overflow import expect_finite_blocks
 from kfdyn.estimation.model.state_space import StateSpace
-from kfdyn.estimation.operators.covariances import Covariances
+from kfdyn.estimation.operators.closed_form_covariances import Covariances
 from kfdyn.estimation.operators.model_operators import Operators
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import overload
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ShapeError
+from kfdyn.estimation.batches.batch_results import FilteredModels, filter_models
+from kfdyn.estimation.batches.state_space_batch import StateSpaceBatch
 from kfdyn.estimation.flat.filtering import flat_filter
 from kfdyn.estimation.inference.filter_covariances import BoolArray, Method
 from kfdyn.estimation.inference.filtered import Filtered, filtered
@@ -15,6 +19,11 @@ from kfdyn.estimation.model.state_space import StateSpace, expect_model
 from kfdyn.estimation.precision.cancellation import TOLERABLE, warn_of_lost_digits
 
 
+@overload
+def kalman_filter(ss: StateSpaceBatch, T: ArrayLike) -> FilteredModels: ...
+
+
+@overload
 def kalman_filter(
     ss: StateSpace,
     T: ArrayLike,
@@ -22,7 +31,17 @@ def kalman_filter(
     eta: ArrayLike | None = None,
     *,
     method: Method = "block",
-) -> Filtered:
+) -> Filtered: ...
+
+
+def kalman_filter(
+    ss: StateSpace | StateSpaceBatch,
+    T: ArrayLike,
+    xi: ArrayLike | None = None,
+    eta: ArrayLike | None = None,
+    *,
+    method: Method = "block",
+) -> Filtered | FilteredModels:
     """Run the Kalman filter from the leaves to the roots of a tree.
 
     ::
@@ -33,8 +52,8 @@ def kalman_filter(
 
     Parameters
     ----------
-    ss : StateSpace
-        The model.
+    ss : StateSpace, or StateSpaceBatch
+        The model; or many, then T is one series for all of them, or (B, Σm_k), one for each.
     T : array, shape (..., Σm_k)
         Measurements, stacked node by node in node order, or (..., N, m) where all N nodes have m outputs; NaN marks a
         missing one (the same ones in every batch entry).
@@ -48,7 +67,7 @@ def kalman_filter(
     -------
     Filtered
         P, P⁺, D, G, K, z, z⁺, ε, ν and the log-likelihood. Of a model with flat states a FlatFiltered, in which finite
-        and infinite parts of a covariance are kept apart.
+        and infinite parts of a covariance are kept apart; of many models a FilteredModels.
 
     Raises
     ------
@@ -72,6 +91,8 @@ def kalman_filter(
     >>> filt.z_plus[1]
     array([3.])
     """
+    if isinstance(ss, StateSpaceBatch):
+        return filter_models(ss, T, (xi, eta, None if method == "block" else method))
     expect_model(ss)
     measured, finite = ss.checked_outputs(T, "T", allow_nan=True)
     measured = _owned(T, measured)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.estimation.flat.score import score_of
+from kfdyn.estimation.flat.flat_score import score_of
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.filter_covariances import Method
 from kfdyn.estimation.inference.filtered import Filtered

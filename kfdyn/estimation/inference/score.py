@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import overload
+
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kfdyn.estimation.batches.batch_results import ScoredModels, score_series
+from kfdyn.estimation.batches.state_space_batch import StateSpaceBatch
+from kfdyn.estimation.flat.flat_score import score_of
 from kfdyn.estimation.flat.prior import finite_model
-from kfdyn.estimation.flat.score import score_of
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.filter_covariances import Method
 from kfdyn.estimation.inference.gradient import Score
@@ -16,6 +20,11 @@ from kfdyn.estimation.model.state_space import StateSpace, expect_model
 from kfdyn.estimation.precision.cancellation import warn_of_lost_digits, warn_of_the_worst
 
 
+@overload
+def score(ss: StateSpaceBatch, T: ArrayLike) -> ScoredModels: ...
+
+
+@overload
 def score(
     ss: StateSpace,
     T: ArrayLike,
@@ -23,7 +32,17 @@ def score(
     eta: ArrayLike | None = None,
     *,
     method: Method = "block",
-) -> Score:
+) -> Score: ...
+
+
+def score(
+    ss: StateSpace | StateSpaceBatch,
+    T: ArrayLike,
+    xi: ArrayLike | None = None,
+    eta: ArrayLike | None = None,
+    *,
+    method: Method = "block",
+) -> Score | ScoredModels:
     """Differentiate the log-likelihood of T in every block of a model: one filter, one smoother.
 
     ::
@@ -37,8 +56,8 @@ def score(
 
     Parameters
     ----------
-    ss : StateSpace
-        The model.
+    ss : StateSpace, or StateSpaceBatch
+        The model; or many, then T is one series for all of them, or (B, Σm_k), one for each.
     T : array, shape (..., Σm_k)
         Measurements, NaN where missing; each batch entry may lack others.
     xi, eta : array, shape (..., Σn_k), optional
@@ -49,7 +68,7 @@ def score(
 
     Returns
     -------
-    Score, or ScoreBatch where batch entries lack different measurements
+    Score; ScoreBatch where batch entries lack different measurements; ScoredModels of many models
         ``phi[k]``, ``H[k]``, ``Q[k]``, ``R[k]`` with the shapes of the blocks and ``xi``, ``eta`` flat, batch axes
         leading: one gradient for each batch entry, in order; ``llf``; ``logdet_Q[k]``, ``logdet_R[k]``.
 
@@ -78,6 +97,8 @@ def score(
     >>> g.Q[0], g.phi[0], g.H[1]
     (array([[0.]]), array([[2.]]), array([[5.]]))
     """
+    if isinstance(ss, StateSpaceBatch):
+        return score_series(ss, T, (xi, eta, None if method == "block" else method))
     expect_model(ss)
     if np.ndim(T) > 1:
         measured, finite = ss.checked_outputs(T, "T", allow_nan=True)

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from typing import overload
+
 from kfdyn.errors import ModelError
+from kfdyn.estimation.batches.batch_results import FilteredModels, SmoothedModels, smooth_models
+from kfdyn.estimation.batches.state_space_batch import StateSpaceBatch
 from kfdyn.estimation.flat.smoothing import flat_smoother
 from kfdyn.estimation.inference.filtered import Filtered, expect_filtered
 from kfdyn.estimation.inference.smoothed import Smoothed, smoothed
 from kfdyn.estimation.model.state_space import StateSpace
 
+_ANOTHER = "filt was computed from another model; pass the StateSpace that kalman_filter was given"
 
-def bryson_frazier(ss: StateSpace | Filtered, filt: Filtered | None = None, covariances: bool = True) -> Smoothed:
+
+@overload
+def bryson_frazier(ss: StateSpaceBatch | FilteredModels, filt: FilteredModels | None = None) -> SmoothedModels: ...
+
+
+@overload
+def bryson_frazier(ss: StateSpace | Filtered, filt: Filtered | None = None, covariances: bool = True) -> Smoothed: ...
+
+
+def bryson_frazier(
+    ss: StateSpace | Filtered | StateSpaceBatch | FilteredModels,
+    filt: Filtered | FilteredModels | None = None,
+    covariances: bool = True,
+) -> Smoothed | SmoothedModels:
     """Run the Bryson–Frazier smoother from the roots to the leaves of a tree.
 
     ::
@@ -24,7 +42,7 @@ def bryson_frazier(ss: StateSpace | Filtered, filt: Filtered | None = None, cova
 
     Parameters
     ----------
-    ss : StateSpace
+    ss : StateSpace, or StateSpaceBatch
         The model that was filtered; it may be left out, as in ``bryson_frazier(filt)``.
     filt : Filtered
         Result of :func:`kalman_filter` on that model.
@@ -33,7 +51,7 @@ def bryson_frazier(ss: StateSpace | Filtered, filt: Filtered | None = None, cova
 
     Returns
     -------
-    Smoothed
+    Smoothed, or SmoothedModels of many models
         Co-states λ, λ⁺, smoothed states x̂, output co-state a, Λ and S.
 
     Notes
@@ -49,14 +67,18 @@ def bryson_frazier(ss: StateSpace | Filtered, filt: Filtered | None = None, cova
     >>> smooth.a, smooth.x[0]
     (array([-1.,  2.]), array([1.]))
     """
-    if not isinstance(ss, StateSpace):
-        expect_filtered(ss, "bryson_frazier")
+    if not isinstance(ss, StateSpace | StateSpaceBatch):
+        if not isinstance(ss, FilteredModels):
+            expect_filtered(ss, "bryson_frazier")
         filt, ss, covariances = ss, ss.ss, covariances if filt is None else bool(filt)
     if filt is None:
         raise ModelError("bryson_frazier smooths what a filter has found: bryson_frazier(kalman_filter(ss, T))")
-    expect_filtered(filt, "bryson_frazier")
+    if not isinstance(filt, FilteredModels):
+        expect_filtered(filt, "bryson_frazier")
     if filt.ss is not ss:
-        raise ModelError("filt was computed from another model; pass the StateSpace that kalman_filter was given")
-    if ss.flat is not None:
+        raise ModelError(_ANOTHER)
+    if isinstance(filt, FilteredModels):
+        return smooth_models(filt)
+    if filt.ss.flat is not None:
         return flat_smoother(filt, covariances)  # type: ignore[arg-type]
     return smoothed(filt, covariances)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation.model.blocks import FloatArray, real_array
-from kfdyn.estimation.model.packing import Shared
+from kfdyn.estimation.model.packing import Packed, Shared
 from kfdyn.estimation.model.tree import Tree
 
 
@@ -20,9 +20,9 @@ class Chain(NamedTuple):
     """The arguments of a StateSpace."""
 
     parent: Tree
-    phi: FloatArray | Shared
+    phi: Packed | Shared
     H: FloatArray
-    Q: FloatArray | Shared
+    Q: FloatArray | Packed | Shared
     R: FloatArray
     xi: FloatArray | None
 
@@ -89,12 +89,16 @@ def as_chain(
         if u.shape != (N - 1, n):
             raise ShapeError(f"inputs must have shape {(N - 1, n)}, one row for each edge; got {u.shape}")
         xi[1:] = u
-    phi: FloatArray | Shared = Shared(stack["F"][:1], np.zeros(N, np.uint8))
-    noise: FloatArray | Shared = first[None]
+    phi: Packed | Shared = Shared(stack["F"][:1], np.zeros(N, np.uint8))
+    noise: FloatArray | Packed | Shared = first[None]
     if given["F"][0].ndim == 3:
-        phi = np.concatenate([stack["F"], np.zeros((1, n, n))])
+        sizes = np.full(N, n)
+        above = sizes.copy()
+        above[-1] = 0
+        phi = Packed(np.array(stack["F"]).ravel(), above, sizes)
     if given["Q"][0].ndim == 3:
-        noise = np.concatenate([first[None], stack["Q"]])
+        sizes = np.full(N, n)
+        noise = Packed(np.concatenate([first.ravel(), stack["Q"].ravel()]), sizes, sizes)
     elif N > 1:
         which = np.ones(N, np.uint8)
         which[0] = 0
@@ -108,7 +112,11 @@ def told_of_edges() -> Iterator[None]:
     try:
         yield
     except KfdynError as error:
-        told = re.sub(r"^Q of node (\d+)", lambda m: f"Q[{int(m[1]) - 1}]" if int(m[1]) else "P0", str(error))
+        told = re.sub(
+            r"^(model \d+: )?Q of node (\d+)",
+            lambda m: (m[1] or "") + (f"Q[{int(m[2]) - 1}]" if int(m[2]) else "P0"),
+            str(error),
+        )
         raise type(error)(told) from None
 
 

@@ -1,14 +1,16 @@
-"""Lower triangular roots of the noise covariances Q and R: as given, or taken of the matrices."""
+"""Factors of the noise covariances Q and R, as given, and their lower triangular roots."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
-from kfdyn.estimation.model.packing import BlockInput, pack
+from kfdyn.estimation.model.packing import BlockInput, Packed, pack
 from kfdyn.estimation.model.tree import Tree
 from kfdyn.estimation.model.turned import of_vectors, vector_deviations
 from kfdyn.estimation.model.validation import expect_finite
@@ -20,38 +22,58 @@ if TYPE_CHECKING:
 _LARGEST_IN_LANES = 16  # rows; of larger blocks, several side by side leave the nearest cache
 
 
-class Factors(NamedTuple):
-    """Roots that the caller gave, flat, as lower triangular blocks; None where he gave the covariance itself."""
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """Factors B(k) of covariances B B*, as given, with any number of columns."""
 
-    Q: FloatArray | None
-    R: FloatArray | None
+    given: Blocks
+
+    @cached_property
+    def lower(self) -> FloatArray:
+        """Lower triangular L with L L* = B B*, flat; made when first asked for, by the square-root form or a draw."""
+        rows = self.given.rows
+        out = Blocks(np.zeros(int((rows * rows).sum())), rows, rows)
+        for nodes, b in self.given.grouped():
+            out.flat[out.places(nodes, b.shape[1] ** 2)] = _lower(b).reshape(nodes.size, -1)
+        return out.flat
+
+    def square(self) -> Packed:
+        """B B*, exactly symmetric."""
+        rows = self.given.rows
+        out = Blocks(np.zeros(int((rows * rows).sum())), rows, rows)
+        for nodes, b in self.given.grouped():
+            with np.errstate(over="ignore", invalid="ignore"):  # told of by name
+                product = b @ b.transpose(0, 2, 1)
+            out.flat[out.places(nodes, b.shape[1] ** 2)] = (0.5 * (product + product.transpose(0, 2, 1))).reshape(
+                nodes.size, -1
+            )
+        return Packed(out.flat, rows, rows)
+
+
+class Factors(NamedTuple):
+    """Factors that the caller gave; None where he gave the covariance itself."""
+
+    Q: Factor | None
+    R: Factor | None
 
 
 def squared(
-    tree: Tree, name: str, given: BlockInput | None, factor: BlockInput | None
-) -> tuple[Any, FloatArray | None]:
-    """The covariances, and their roots if factors were given instead."""
+    tree: Tree, name: str, given: BlockInput | None, factor: BlockInput | None, check: bool = True
+) -> tuple[Any, Factor | None]:
+    """The covariances, and their factors if these were given instead."""
     if factor is None:
         return given, None
     if given is not None:
         raise ModelError(f"{name} and {name}_factor are both given; one of them says it all")
-    roots = factor_blocks(tree, f"{name}_factor", factor)
-    square = roots.like(np.empty_like(roots.flat))
-    for nodes, L in roots.grouped():
-        square.flat[square.places(nodes, L[0].size)] = (L @ L.transpose(0, 2, 1)).reshape(nodes.size, -1)
-    return list(square), roots.flat
-
-
-def factor_blocks(tree: Tree, name: str, given: BlockInput) -> Blocks:
-    """Factors B(k) (size, any number of columns), as lower triangular blocks L with L L* = B B*."""
-    packed = pack(tree, name, given)
-    expect_finite(tree, name, packed)
+    packed = pack(tree, f"{name}_factor", factor)
+    if check:
+        expect_finite(tree, f"{name}_factor", packed)
     rows, cols = packed.shapes
-    blocks = Blocks(packed.spread(), rows, cols)
-    out = Blocks(np.zeros(int((rows * rows).sum())), rows, rows)
-    for nodes, b in blocks.grouped():
-        out.flat[out.places(nodes, b.shape[1] ** 2)] = _lower(b).reshape(nodes.size, -1)
-    return out
+    own = Factor(Blocks(packed.spread(), rows, cols))
+    square = own.square()
+    if check:
+        expect_finite(tree, name, square)
+    return square, own
 
 
 def _lower(b: FloatArray) -> FloatArray:
@@ -73,7 +95,7 @@ def _lower(b: FloatArray) -> FloatArray:
 def noise_roots(ss: StateSpace) -> tuple[FloatArray, FloatArray]:
     """Q^½ and R^½ of all nodes, lower triangular and flat."""
     Q, R = ss.factors if ss.factors is not None else (None, None)
-    return (root_of(ss.Q) if Q is None else Q), (root_of(ss.R) if R is None else R)
+    return (root_of(ss.Q) if Q is None else Q.lower), (root_of(ss.R) if R is None else R.lower)
 
 
 def root_of(blocks: Blocks) -> FloatArray:

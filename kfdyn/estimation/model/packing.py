@@ -87,12 +87,14 @@ def _take(stack: Any, which: NDArray[Any]) -> Any:
     return out
 
 
-def pack(tree: Tree, name: str, blocks: BlockInput | Shared, skip_roots: IntArray | None = None) -> Packed:
-    """Pack a sequence of blocks or a stacked array (N, rows, columns) into one buffer.
+def pack(tree: Tree, name: str, blocks: BlockInput | Shared | Packed, skip_roots: IntArray | None = None) -> Packed:
+    """Pack a sequence of blocks or a stacked array (N, rows, columns) into one buffer, unless it is packed already.
 
     With ``skip_roots``, the state sizes, a root has no block: whatever is given there is ignored, and its block has no
     rows and a column for each state.
     """
+    if isinstance(blocks, Packed):
+        return blocks
     N = len(tree)
     if isinstance(blocks, np.ndarray) and blocks.dtype != object:
         if blocks.ndim != 3 or blocks.shape[0] != N:

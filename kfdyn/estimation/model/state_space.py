@@ -103,6 +103,10 @@ class StateSpace:
         The filter, the smoother and the score take such models. In mechanics: a body of infinite mass.
     names : sequence of str, optional
         Names of the nodes for error messages.
+    check : bool
+        Whether to make sure that all numbers are finite and that Q and R are symmetric and positive semi-definite. Who
+        rebuilds a model again and again from numbers that he vouches for may say False; what is no model is then
+        refused by the filter, or answered with nonsense.
 
     Attributes
     ----------
@@ -163,15 +167,19 @@ class StateSpace:
         R_factor: BlockInput | None = None,
         flat: Mapping[int, Any] | None = None,
         names: Sequence[str] | None = None,
+        check: bool = True,
     ) -> None:
         tree = as_tree(parent, names)
-        (Q, Q_root), (R, R_root) = (squared(tree, *pair) for pair in (("Q", Q, Q_factor), ("R", R, R_factor)))
+        Q, Q_root = squared(tree, "Q", Q, Q_factor, check)
+        R, R_root = squared(tree, "R", R, R_factor, check)
         if Q is None:
             raise ShapeError("give Q, the process covariances, or their factors Q_factor")
-        Q_flat, n = covariances(tree, "Q", Q, None, "be square")
-        H_flat, m = matrices(tree, "H", H, None, n, _H_RULE)
-        R_flat = np.zeros(int((m * m).sum())) if R is None else covariances(tree, "R", R, m, _R_RULE)[0]
-        self._set(tree, n, m, transitions(tree, "phi", phi, n, _PHI_RULE), H_flat, Q_flat, R_flat)
+        Q_flat, n = covariances(tree, "Q", Q, None, "be square", check=check and Q_root is None)
+        H_flat, m = matrices(tree, "H", H, None, n, _H_RULE, check)
+        R_flat = np.zeros(int((m * m).sum()))
+        if R is not None:
+            R_flat = covariances(tree, "R", R, m, _R_RULE, check=check and R_root is None)[0]
+        self._set(tree, n, m, transitions(tree, "phi", phi, n, _PHI_RULE, check), H_flat, Q_flat, R_flat)
         self.__dict__.update(xi=self._known("xi", xi), eta=self._known("eta", eta))
         if Q_root is not None or R_root is not None:
             self.__dict__["factors"] = Factors(Q_root, R_root)
@@ -264,6 +272,7 @@ class StateSpace:
         *,
         inputs: ArrayLike | None = None,
         steps: int | None = None,
+        check: bool = True,
     ) -> StateSpace:
         """Build a time series x(k+1) = F(k) x(k) + u(k) + w(k), T(k) = H(k) x(k) + r(k).
 
@@ -288,6 +297,8 @@ class StateSpace:
             Known inputs u added on the edges.
         steps : int, optional
             N; needed only where neither H, R, F nor Q tells it.
+        check : bool
+            False where the numbers are known to be good, as for :class:`StateSpace`.
 
         Examples
         --------
@@ -299,7 +310,7 @@ class StateSpace:
         """
         known = as_chain(F, H, Q, R, x0, P0, inputs, steps)._asdict()
         with told_of_edges():
-            return cls(**known, flat={0: True} if P0 is None else None)
+            return cls(**known, flat={0: True} if P0 is None else None, check=check)
 
     def replace(
         self,
@@ -310,6 +321,7 @@ class StateSpace:
         R: BlockInput | None = None,
         xi: ArrayLike | None = None,
         eta: ArrayLike | None = None,
+        check: bool = True,
     ) -> StateSpace:
         """Build the same model with other numbers: what is not given is shared, not copied, and not checked again.
 
@@ -322,6 +334,8 @@ class StateSpace:
             (``np.broadcast_to``) is checked once.
         xi, eta : array, shape (..., Σn_k), optional
             Known inputs.
+        check : bool
+            False where the numbers are known to be good, as for :class:`StateSpace`.
 
         Returns
         -------
@@ -348,13 +362,13 @@ class StateSpace:
         tree, n, m = self.tree, self.n, self.m
         new: dict[str, Blocks] = {}
         if phi is not None:
-            new["phi"] = transitions(tree, "phi", phi, n, _PHI_RULE)
+            new["phi"] = transitions(tree, "phi", phi, n, _PHI_RULE, check)
         if H is not None:
-            new["H"] = self.H.like(matrices(tree, "H", H, m, n, _SAME)[0])
+            new["H"] = self.H.like(matrices(tree, "H", H, m, n, _SAME, check)[0])
         if Q is not None:
-            new["Q"] = self.Q.like(covariances(tree, "Q", Q, n, _SAME, self.common.n)[0])
+            new["Q"] = self.Q.like(covariances(tree, "Q", Q, n, _SAME, self.common.n, check)[0])
         if R is not None:
-            new["R"] = self.R.like(covariances(tree, "R", R, m, _SAME, self.common.m)[0])
+            new["R"] = self.R.like(covariances(tree, "R", R, m, _SAME, self.common.m, check)[0])
         return self._with(new, self._known("xi", xi), self._known("eta", eta))
 
     def _with(self, new: dict[str, Blocks], xi: FloatArray | None = None, eta: FloatArray | None = None) -> StateSpace:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,18 +23,25 @@ _TURNED_TOLERANCE = 2e-12  # of a vector's variances: a turned inertia, of which
 
 
 def matrices(
-    tree: Tree, name: str, given: BlockInput, rows: IntArray | None, cols: IntArray, rule: str
+    tree: Tree, name: str, given: BlockInput, rows: IntArray | None, cols: IntArray, rule: str, check: bool = True
 ) -> tuple[FloatArray, IntArray]:
     """Pack and check matrices of ``cols`` columns and, if given, ``rows`` rows; return them, flat, and their rows."""
     packed = pack(tree, name, given)
     rows = packed.row_counts() if rows is None else rows
     expect_size(tree, name, packed, rows, cols, rule)
-    expect_finite(tree, name, packed)
+    if check:
+        expect_finite(tree, name, packed)
     return packed.spread(), rows
 
 
 def covariances(
-    tree: Tree, name: str, given: BlockInput, size: IntArray | None, rule: str, alike: int | None = None
+    tree: Tree,
+    name: str,
+    given: BlockInput,
+    size: IntArray | None,
+    rule: str,
+    alike: int | None = None,
+    check: bool = True,
 ) -> tuple[FloatArray, IntArray]:
     """Pack and check covariances; return them, flat, and their sizes. ``alike`` is the size of all, if it is known."""
     if size is None or alike == 1:
@@ -43,17 +51,18 @@ def covariances(
     packed = pack(tree, name, given)
     size = packed.row_counts() if size is None else size
     expect_size(tree, name, packed, size, size, rule)
-    expect_finite(tree, name, packed)
-    expect_covariance(tree, name, packed)
+    if check:
+        expect_covariance(tree, name, packed)
     return packed.spread(), size
 
 
-def transitions(tree: Tree, name: str, given: BlockInput, n: IntArray, rule: str) -> Blocks:
+def transitions(tree: Tree, name: str, given: BlockInput, n: IntArray, rule: str, check: bool = True) -> Blocks:
     """Pack and check φ(p(k), k), which has no rows at a root; a block that many nodes share is stored once."""
     above = parent_sizes(tree, n)
     packed = pack(tree, name, given, skip_roots=n)
     expect_size(tree, name, packed, above, n, rule)
-    expect_finite(tree, name, packed)
+    if check:
+        expect_finite(tree, name, packed)
     return Blocks(packed.flat, above, n, packed.starts())
 
 
@@ -109,6 +118,8 @@ def expect_size(tree: Tree, name: str, packed: Packed, want_rows: IntArray, want
 
 def expect_finite(tree: Tree, name: str, packed: Packed) -> None:
     """Refuse the first block with an entry that is NaN or infinite."""
+    if sum_is_finite(packed.flat):
+        return
     finite = np.isfinite(packed.flat)
     if not finite.all():
         at = int(np.argmin(finite))
@@ -119,7 +130,7 @@ def expect_finite(tree: Tree, name: str, packed: Packed) -> None:
 
 
 def expect_covariance(tree: Tree, name: str, packed: Packed) -> None:
-    """Refuse the first block that is not symmetric positive semi-definite; symmetrise the rounding of the others.
+    """Refuse the first block that is not finite, symmetric, positive semi-definite; symmetrise the rounding of others.
 
     Each block is scaled to a correlation matrix first, so that the verdict does not depend on units. Vectors in space
     have one unit each: of a rod that lies nearly along an axis the moment about it is what rotation left of the others,
@@ -127,12 +138,14 @@ def expect_covariance(tree: Tree, name: str, packed: Packed) -> None:
     """
     flat, sizes = packed.flat, packed.rows
     if sizes.size and not (sizes != 1).any():  # variances: their sign is all there is to check
+        expect_finite(tree, name, packed)
         wrong = np.flatnonzero(flat < 0.0)
         if wrong.size:
             raise _not_semidefinite(tree, name, packed.node(int(wrong[0])), flat[wrong[0]])
         return
-    if sizes.size >= _MANY and _clearly_positive(flat, sizes):
+    if sizes.size >= _MANY and surely_covariances(flat, sizes):
         return
+    expect_finite(tree, name, packed)
     blocks = Blocks(flat, sizes, sizes)
     for nodes, stack in blocks.grouped():
         n = stack.shape[1]
@@ -158,12 +171,17 @@ def expect_covariance(tree: Tree, name: str, packed: Packed) -> None:
             raise _not_semidefinite(tree, name, k, lowest)
 
 
-def _clearly_positive(flat: FloatArray, sizes: IntArray) -> bool:
-    """Whether all blocks are exactly symmetric and positive definite beyond doubt: one compiled look, no verdict."""
-    from kfdyn.estimation.recursions.linalg.covariances import clearly_positive
+def surely_covariances(flat: FloatArray, sizes: IntArray) -> bool:
+    """Whether all blocks are finite covariances beyond doubt: one compiled look, which makes them exactly symmetric."""
+    from kfdyn.estimation.recursions.linalg.covariances import LEAST_TILED, surely_semidefinite
+    from kfdyn.sweeps import Checks, Tag
+    from kfdyn.sweeps.compiler.driver import machine
 
     most = int(sizes.max())
-    return bool(clearly_positive(flat, sizes, _CLEARLY_POSITIVE, np.empty(most * most)))
+    if Checks.on or not 1 < most < LEAST_TILED or (sizes != most).any():
+        return bool(surely_semidefinite(Tag(1), None, flat, sizes, np.empty(most * most)))
+    lanes = machine().lanes
+    return bool(surely_semidefinite(Tag(lanes), Tag(most), flat, sizes, np.empty(lanes * most * most)))
 
 
 def _not_semidefinite(tree: Tree, name: str, k: int, lowest: float) -> ModelError:
@@ -181,6 +199,9 @@ def _indefinite(stack: FloatArray) -> NDArray[np.bool_]:
     """
     n = stack.shape[1]
     wrong = np.zeros(len(stack), dtype=bool)
+    with suppress(np.linalg.LinAlgError):
+        np.linalg.cholesky(stack)
+        return wrong
     with np.errstate(all="ignore"):  # of what is doubtful
         unit, tolerance = _units(stack)
         scaled = stack / (unit[:, :, None] * unit[:, None, :])

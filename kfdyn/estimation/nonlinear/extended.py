@@ -43,9 +43,9 @@ class Extended:
         ks, w = steps(k, len(x)), np.zeros((len(x), model.p))
         h, H, in_w = model.linear_read(x, w, u, ks)
         T = model.residual(y, h, ks)
-        H = turned_reading(model, y, h, H)
+        H = model.readings.turn(y, h, H)
         if in_w is not None:
-            H = np.concatenate([H, turned_reading(model, y, h, in_w)], axis=2)
+            H = np.concatenate([H, model.readings.turn(y, h, in_w)], axis=2)
             P = joint(P, model.process_noise(ks))
         return moved(model, x, linear_update(P, H, model.reading_noise(ks), T, k))
 
@@ -73,13 +73,6 @@ def joint(P: FloatArray, Q: FloatArray) -> FloatArray:
     out = np.zeros((len(P), n + p, n + p))
     out[:, :n, :n], out[:, n:, n:] = P, Q
     return out
-
-
-def turned_reading(model: NonlinearModel, y: FloatArray, h: FloatArray, H: FloatArray) -> FloatArray:
-    """Jacobian of h into that of the residual y ⊖ h: J(−T)⁻¹ H; rows of missing readings do not matter."""
-    if model.readings.adds:
-        return H
-    return np.nan_to_num(model.readings.minus_jacobian(np.where(np.isnan(y), h, y), h)) @ H
 
 
 def moved(model: NonlinearModel, x: FloatArray, step: Update) -> Corrected:

@@ -93,6 +93,12 @@ class Manifold:
             return np.asarray(np.linalg.inv(self._given(-d)), np.float64)
         return self._differentiate(lambda e, i: d[i] - self.minus(y[i], self.plus(x[i], e)), n, rows, None)
 
+    def turn(self, y: FloatArray, x: FloatArray, H: FloatArray) -> FloatArray:
+        """L H, the Jacobian of y ⊖ x(·) but for its sign from that of x(·); rows where y is NaN may be anything."""
+        if self.adds:
+            return H
+        return np.nan_to_num(self.minus_jacobian(np.where(np.isnan(y), x, y), x)) @ H
+
     def _given(self, d: FloatArray) -> FloatArray:
         assert self._jacobian is not None
         J = np.asarray(self._jacobian(d), np.float64)

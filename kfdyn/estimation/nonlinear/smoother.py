@@ -118,11 +118,12 @@ def smooth_window(
 
 
 class _Trial(NamedTuple):
-    """A trajectory that a step leads to."""
+    """A trajectory that a step leads to; ``at`` is None where the model is not defined."""
 
     x: FloatArray
     w: FloatArray
-    at: Residuals
+    at: Residuals | None
+    there: Linearised | None = None
 
 
 class _Search:
@@ -136,7 +137,7 @@ class _Search:
         if not tolerance > 0.0:
             raise ModelError(f"tolerance must be positive, got {tolerance!r}")
         self.problem, self.search, self.iterations, self.tolerance = problem, search, int(iterations), float(tolerance)
-        self.damping = np.zeros(problem.batch)
+        self.damping, self.quick = np.zeros(problem.batch), True
         self.spread: FloatArray | None = None  # variances (batch, n), the unit of damping
         self.penalties: tuple[Any, Any, Any] = (0.0, 0.0, 0.0)
 
@@ -153,13 +154,15 @@ class _Search:
         point = problem.linearise(x, w)
         costs = [problem.cost(point.at, w)]
         before, taken, why = np.full(problem.batch, np.inf), 0, ""
+        last: Step | None = None
         while True:
             weights = problem.weights(point.at)
             step = self._solve(point, weights)
-            size = self._size(point, step)
-            with np.errstate(invalid="ignore"):
-                stalled = (size < _STALLED) & (size > 0.5 * before)
-            done = ((size <= self.tolerance) | stalled) & (self.damping == 0.0)
+            size, done = self._judged(point, step, before)
+            if (done.all() or taken == self.iterations) and step.smooth is None:
+                self.quick = False  # the engine has the last word
+                step = last = problem.solve(point, weights, None, covariances)
+                size, done = self._judged(point, step, before)
             if done.all() or taken == self.iterations:
                 break
             before = size
@@ -167,9 +170,9 @@ class _Search:
             taken += 1
             if trial is None:
                 break
-            point = problem.linearise(trial.x, trial.w)
+            point = trial.there or problem.linearise(trial.x, trial.w)
             costs.append(problem.cost(point.at, trial.w))
-        if covariances or self.damping.any():
+        if step is not last and (covariances or step.smooth is None or self.damping.any()):
             step = problem.solve(point, weights, None, covariances)
         return self._result(point, step, weights, costs, done, taken, size, why, covariances, batched)
 
@@ -184,6 +187,10 @@ class _Search:
     def _solve(self, point: Linearised, weights: FloatArray | None) -> Step:
         """Solve with every state held; undamped where holding them more exactly than rounding allows is asked for."""
         try:
+            if self.quick and not self.damping.any():
+                step = self.problem.quick_step(point, weights)
+                if step is not None:
+                    return step
             return self.problem.solve(point, weights, self._damping(), False)
         except SingularError:
             if not self.damping.any():
@@ -191,29 +198,40 @@ class _Search:
             self.damping[:] = 0.0
             return self.problem.solve(point, weights, None, False)
 
+    def _judged(self, point: Linearised, step: Step, before: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """The size of a step, and which series it leaves as they are."""
+        size = self._size(point, step)
+        with np.errstate(invalid="ignore"):
+            stalled = (size < _STALLED) & (size > 0.5 * before)
+        return size, ((size <= self.tolerance) | stalled) & (self.damping == 0.0)
+
     def _size(self, point: Linearised, step: Step) -> FloatArray:
         """The longest component of a step, in the filter's standard deviations, (batch,)."""
-        problem = self.problem
-        filt, few = step.smooth.filt, max(1, problem.N // 64)  # a typical variance needs no more than some steps
-        filt = getattr(filt, "finite", filt)  # a flat prior matters at the first steps alone
-        nodes = (problem.batch, problem.N, problem.size, problem.size)
-        after, before = (
-            np.median(np.diagonal(P.flat.reshape(nodes)[:, ::few], axis1=2, axis2=3)[..., : problem.n], axis=1)
-            for P in (filt.P_plus, filt.P)
-        )
+        few = max(1, self.problem.N // 16)  # a typical variance needs no more than some steps
+        after, before = (np.median(variances[:, ::few], axis=1) for variances in (step.after, step.before))
         typical = after + _KNOWN * before  # what is read exactly has a variance of rounding
         # A component that is exact from the beginning has its own size as unit.
         size = np.abs(step.d).max(axis=1, initial=0.0) + np.abs(point.at.prior)
         self.spread = np.where(typical > 0.0, typical, np.maximum(size, 1e-8) ** 2)
         return np.asarray((np.abs(step.d) / np.sqrt(self.spread)[:, None]).max(axis=(1, 2), initial=0.0))
 
-    def _trial(self, point: Linearised, step: Step, alpha: FloatArray) -> _Trial:
+    def _ahead(self, point: Linearised, step: Step, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Where a part of the step leads."""
         problem = self.problem
         d = alpha[:, None, None] * step.d
         rows = problem.model.states.plus(point.x.reshape(-1, point.x.shape[2]), d.reshape(-1, problem.n))
-        x = np.asarray(rows).reshape(point.x.shape)
-        w = point.w + alpha[:, None, None] * (step.w - point.w)
-        return _Trial(x, w, problem.residuals(x, w))
+        return np.asarray(rows).reshape(point.x.shape), point.w + alpha[:, None, None] * (step.w - point.w)
+
+    def _trial(self, point: Linearised, step: Step, alpha: FloatArray) -> _Trial:
+        problem, (x, w) = self.problem, self._ahead(point, step, alpha)
+        try:
+            if (alpha < 1.0).any() or self.damping.any():
+                return _Trial(x, w, problem.residuals(x, w))
+            with np.errstate(all="ignore"):  # most likely taken, so that its Jacobians are needed
+                there = problem.linearise(x, w)
+            return _Trial(x, w, there.at, there)
+        except ModelError:  # a whole step may lead to where no mechanics is
+            return _Trial(x, w, None)
 
     def _advance(
         self, point: Linearised, step: Step, weights: FloatArray | None, done: NDArray[np.bool_]
@@ -221,7 +239,7 @@ class _Search:
         """The next trajectory, or None and the reason."""
         alpha = np.ones(self.problem.batch)
         if self.search is None:
-            return self._trial(point, step, alpha), ""
+            return _Trial(*self._ahead(point, step, alpha), None), ""
         self._weigh_defects(point, step)
         here = self._merit(point.at, point.w)
         promised = self._promised(point, step, weights)
@@ -259,9 +277,11 @@ class _Search:
         old = self.penalties
         self.penalties = tuple(np.maximum(2.0 * new, 0.5 * one) for new, one in zip(found, old))
 
-    def _merit(self, at: Residuals, w: FloatArray) -> FloatArray:
+    def _merit(self, at: Residuals | None, w: FloatArray) -> FloatArray:
         """Cost and weighted defects, (batch,); infinite where the model is not finite."""
         problem = self.problem
+        if at is None:
+            return np.full(problem.batch, np.inf)
         with np.errstate(all="ignore"):
             value = problem.cost(at, w) + self._violation(at)
         return np.where(np.isfinite(value), value, np.inf)
@@ -301,30 +321,32 @@ class _Search:
         done: NDArray[np.bool_], taken: int, size: FloatArray, why: str, covariances: bool, batched: bool,
     ) -> NonlinearSmoothed:  # fmt: skip
         problem, n = self.problem, self.problem.n
-        batch, N, p = problem.batch, problem.N, problem.p
-        trial = self._trial(point, step, np.where(done, 1.0, 0.0))
+        batch, N, p, smooth = problem.batch, problem.N, problem.p, step.smooth
+        assert smooth is not None
+        x, w = self._ahead(point, step, np.where(done, 1.0, 0.0))
+        at = problem.residuals(x, w)
         cov = noise_cov = None
         if covariances:
             nodes = (batch, N, problem.size, problem.size)
-            S = step.smooth.S.flat.reshape(nodes)
+            S = smooth.S.flat.reshape(nodes)
             cov = S[..., :n, :n]
             if problem.carried:
                 noise_cov = S[..., n:, n:]
             else:
-                Lambda = step.smooth.Lambda.flat.reshape(nodes)[:, 1:]
+                Lambda = smooth.Lambda.flat.reshape(nodes)[:, 1:]
                 QB = problem.Q @ np.swapaxes(point.B.reshape(batch, N - 1, n, p), -1, -2)
                 noise_cov = problem.Q - QB @ Lambda @ np.swapaxes(QB, -1, -2)
-        filt = step.smooth.filt
+        filt = smooth.filt
         llf = _by_series(filt, problem) if batched else float(np.squeeze(filt.llf))
-        readings = trial.at.h.reshape(batch, N, -1)
+        readings = at.h.reshape(batch, N, -1)
 
         def pick(value: Any) -> Any:
             return value if batched or value is None else value[0]
 
         return problem.model.smoothed_type(
-            problem.model, pick(trial.x), pick(cov), pick(step.costate[..., :n]), pick(trial.w), pick(noise_cov),
-            pick(readings), pick(trial.at.T), pick(weights), llf, done if batched else bool(done[0]),
-            self._message(done, taken, size, why), taken, pick(np.stack(costs, axis=1)), filt, step.smooth,
+            problem.model, pick(x), pick(cov), pick(step.costate[..., :n]), pick(w), pick(noise_cov),
+            pick(readings), pick(at.T), pick(weights), llf, done if batched else bool(done[0]),
+            self._message(done, taken, size, why), taken, pick(np.stack(costs, axis=1)), filt, smooth,
             pick(point.x),
         )  # fmt: skip
 

@@ -15,10 +15,10 @@ from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
 from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.arguments import Prior
-from kfdyn.estimation.nonlinear.extended import turned_reading
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.losses import Huber, StudentT, Whitener
 from kfdyn.estimation.nonlinear.model import NonlinearModel
+from kfdyn.estimation.nonlinear.quick_step import QuickSteps
 
 
 class Residuals(NamedTuple):
@@ -45,13 +45,19 @@ class Linearised(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A Gauss–Newton step: tangents d of all states, the noise it ends at, multipliers, and the engine's result."""
+    """A Gauss–Newton step: tangents d of all states, the noise it ends at, multipliers, variances.
+
+    ``before`` and ``after`` (batch, N, n) are variances around each reading. ``smooth`` is the engine's result, None
+    where the step was found without it.
+    """
 
     d: FloatArray
     w: FloatArray
     costate: FloatArray
     a: FloatArray
-    smooth: Smoothed
+    before: FloatArray
+    after: FloatArray
+    smooth: Smoothed | None
 
 
 class Trajectory:
@@ -78,6 +84,7 @@ class Trajectory:
         self.robust = robust
         self.tree = _forest(self.batch, self.N)
         self._whiteners: tuple[Whitener, Whitener, Whitener] | None = None
+        self._quick = QuickSteps(self)
 
     # --- the model along a trajectory
 
@@ -162,9 +169,9 @@ class Trajectory:
         expect_finite_rows(f, "step", edges[0], self.k_edges)
         h, H, H_w = self.model.linear_read(*steps)
         y = self.y.reshape(-1, self.y.shape[2])
-        H = turned_reading(self.model, y, h, H)
+        H = self.model.readings.turn(y, h, H)
         if H_w is not None:
-            H_w = turned_reading(self.model, y, h, H_w)
+            H_w = self.model.readings.turn(y, h, H_w)
         at = self._residuals(x, f, h)
         J0 = self.model.states.plus_jacobian(np.broadcast_to(self.prior.x0, x[:, 0].shape), at.prior)
         return Linearised(x, w, at, F, B, H, H_w, J0, B)
@@ -177,12 +184,16 @@ class Trajectory:
         """Filter and smooth the linearised model; ``damping`` (batch, n) is the information of one more reading."""
         ss, T = self._state_space(point, weights, damping)
         try:
-            smooth = bryson_frazier(kalman_filter(ss, T, method=self.method), covariances=covariances)  # type: ignore[arg-type]
-            d = smooth.x.flat.reshape(self.batch, self.N, self.size)
+            smooth = bryson_frazier(kalman_filter(ss, T, method=self.method), covariances=covariances)  # type: ignore[call-overload]
+            return self.step_of(point, smooth)
         except SingularError as error:
             raise self._named(error) from None
         finally:
             ss._cache.clear()  # it refers back to the model, so that each iteration's covariances would stay for long
+
+    def step_of(self, point: Linearised, smooth: Smoothed) -> Step:
+        """Read a step off the engine's result."""
+        d = smooth.x.flat.reshape(self.batch, self.N, self.size)
         costate = smooth.costate.flat.reshape(d.shape)
         if self.carried:
             w = d[..., self.n :]
@@ -191,7 +202,17 @@ class Trajectory:
             w = (self.Q @ pulled.reshape(self.batch, self.N - 1, self.p, 1))[..., 0]
         m = point.at.T.shape[2]
         a = smooth.a.reshape(self.batch, self.N, -1)[..., :m]
-        return Step(d[..., : self.n], w, costate, a, smooth)
+        nodes = (self.batch, self.N, self.size, self.size)
+        filt = getattr(smooth.filt, "finite", smooth.filt)  # a flat prior matters at the first steps alone
+        before, after = (
+            np.diagonal(P.flat.reshape(nodes), axis1=2, axis2=3)[..., : self.n] for P in (filt.P, filt.P_plus)
+        )
+        return Step(d[..., : self.n], w, costate, a, before, after, smooth)
+
+    def quick_step(self, point: Linearised, weights: FloatArray | None) -> Step | None:
+        """An undamped step without the engine, None where its care is needed."""
+        found = self._quick.step(point, weights)
+        return None if found is None else Step(found.d, found.w, *found[1:2], *found[3:], None)
 
     def _state_space(
         self, point: Linearised, weights: FloatArray | None, damping: FloatArray | None
@@ -211,7 +232,7 @@ class Trajectory:
         xi[:, 0, :n] = -(point.J0 @ point.at.prior[..., None])[..., 0]
         xi[:, 1:, :n] = point.at.defects
         H[..., :m, :n] = point.H.reshape(B, N, m, n)
-        R[..., :m, :m] = self.R if weights is None else self._reweighted(weights)
+        R[..., :m, :m] = self.R if weights is None else self.reweighted(weights)
         T[..., :m] = point.at.T
         if self.carried:
             phi[..., :n, n:] = G
@@ -265,15 +286,19 @@ class Trajectory:
                 if abs(c) > 1e-3
             ]
             what = " ".join(names)
+            unseen = tuple(n for c, n in zip(parts, self.model.state_names) if abs(c) > 1e-3)
             return UnobservableError(
-                f"the readings never tell {what} of x(0), whose prior is flat; add a reading that depends on it, or "
-                "give it a finite variance in P0",
-                (tuple(n for c, n in zip(parts, self.model.state_names) if abs(c) > 1e-3),),
+                f"the readings never tell {what} of x(0), whose prior is flat; {self.model.cure_for(unseen)}, or give "
+                "it a finite variance in P0",
+                (unseen,),
             )
         if error.node is not None:
             step = int(error.node) % self.N
             text = re.sub(r"\bnode \d+", f"step {step}", str(error))
-            return SingularError(f"the model linearised along the trajectory: {text}", step, error.output)
+            hint = ""
+            if self.prior.flat.any():
+                hint = ". The prior is flat: what readings hardly tell needs a finite variance in P0"
+            return SingularError(f"the model linearised along the trajectory: {text}{hint}", step, error.output)
         return error
 
     # --- its cost
@@ -302,7 +327,8 @@ class Trajectory:
         seen = (~np.isnan(at.T)) @ member
         return np.where(seen > 0, self.robust.weight((z * z) @ member, seen), 1.0)
 
-    def _reweighted(self, weights: FloatArray) -> FloatArray:
+    def reweighted(self, weights: FloatArray) -> FloatArray:
+        """R of readings that are believed in part."""
         labels, member = self._groups(self.R.shape[-1])
         if (self.R * (1.0 - member @ member.T)).any():
             raise ModelError(

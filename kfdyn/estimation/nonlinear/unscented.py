@@ -8,10 +8,10 @@ import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.model.blocks import FloatArray
-from kfdyn.estimation.nonlinear import recursions
-from kfdyn.estimation.nonlinear.extended import Belief, Corrected, joint, moved, run, steps, turned_reading
+from kfdyn.estimation.nonlinear.extended import Belief, Corrected, joint, moved, run, steps
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.manifold import Manifold
+from kfdyn.estimation.nonlinear.recursions import sigma_points
 from kfdyn.estimation.nonlinear.results import NonlinearFiltered
 from kfdyn.estimation.nonlinear.update import symmetric, update
 
@@ -69,7 +69,7 @@ class SigmaPoints:
         """Tangents of the points, (B, 2d + 1, d)."""
         rows, d = P.shape[:2]
         gamma, out = self.weights(d)[2], np.empty((rows, 2 * d + 1, d))
-        if recursions.spread(P.ravel(), gamma, out.reshape(-1), np.empty(d * d), d, rows) < 0:
+        if sigma_points.spread(P.ravel(), gamma, out.reshape(-1), np.empty(d * d), d, rows) < 0:
             return out
         columns = gamma * np.swapaxes(root(P), 1, 2)
         return np.concatenate([np.zeros_like(columns[:, :1]), columns, -columns], axis=1)
@@ -100,7 +100,7 @@ def gathered(
         mean, d, cov = np.empty((batch, n)), np.empty((batch, count, n)), np.empty((batch, n, n))
         step = n * n if base.ndim == 3 else 0
         given = (points.ravel(), mean_weights, cov_weights, base.ravel(), step)
-        recursions.moments(*given, mean.reshape(-1), d.reshape(-1), cov.reshape(-1), count, n, batch)
+        sigma_points.moments(*given, mean.reshape(-1), d.reshape(-1), cov.reshape(-1), count, n, batch)
         return mean, d, cov
     mean, d = mean_of(points, mean_weights, space)
     return mean, d, symmetric(np.swapaxes(d, 1, 2) @ (cov_weights[:, None] * d)) + base
@@ -145,10 +145,10 @@ class Unscented:
             h.reshape(batch, -1, h.shape[1]), weights, model.readings, R if adds else np.zeros_like(R)
         )
         T = model.residual(y, predicted, ks[:batch])
-        C = np.swapaxes(offsets, 1, 2) @ (weights[1][:, None] * d)
+        C = np.swapaxes(d, 1, 2) @ (weights[1][:, None] * offsets)
         if not adds:  # R is about the reading, and T = y ⊖ ŷ: into its tangent, as in Extended
-            J = turned_reading(model, y, predicted, np.broadcast_to(np.eye(d.shape[2]), D.shape))
-            C, D = C @ np.swapaxes(J, 1, 2), symmetric(J @ D @ np.swapaxes(J, 1, 2)) + R
+            J = model.readings.turn(y, predicted, np.broadcast_to(np.eye(d.shape[2]), D.shape))
+            C, D = J @ C, symmetric(J @ D @ np.swapaxes(J, 1, 2)) + R
         return moved(model, x, update(P, C, D, T, k))
 
     def predict(self, model: NonlinearModel, now: Corrected, u: FloatArray | None, k: int) -> Belief:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.model.blocks import FloatArray
-from kfdyn.estimation.nonlinear import recursions
+from kfdyn.estimation.nonlinear.recursions import halves
 
 
 class Update:
@@ -57,17 +57,17 @@ def predicted(F: FloatArray, P: FloatArray, B: FloatArray, Q: FloatArray) -> Flo
     out, work = np.empty((rows, n, n)), np.empty(2 * n * max(n, p))
     step = p * p if Q.ndim == 3 else 0
     given = (F.ravel(), P.ravel(), B.ravel(), Q.ravel(), step)
-    recursions.predicted(*given, out.ravel(), work, n, p, rows)
+    halves.predicted(*given, out.ravel(), work, n, p, rows)
     return out
 
 
 def linear_update(P: FloatArray, H: FloatArray, R: FloatArray, T: FloatArray, k: int) -> Update:
-    """Update by readings T that are linear in the state, as :func:`update`: C = P H*, D = H P H* + R.
+    """Update by readings T that are linear in the state, as :func:`update`: C = H P, D = H P H* + R.
 
     R is (m, m), or (B, m, m).
     """
     rows, m, n = H.shape
-    C, D = np.empty((rows, n, m)), np.empty((rows, m, m))
+    C, D = np.empty((rows, m, n)), np.empty((rows, m, m))
     linear = (H.ravel(), R.ravel(), m * m if R.ndim == 3 else 0)
     return _updated(P, C, D, T, k, linear)
 
@@ -77,14 +77,14 @@ def update(P: FloatArray, C: FloatArray, D: FloatArray, T: FloatArray, k: int) -
 
     ::
 
-        L L* = D,   W = L⁻¹ C*,   d = C D⁻¹ T,   P⁺ = P − W* W
+        L L* = D,   W = L⁻¹ C,   d = C* D⁻¹ T,   P⁺ = P − W* W
 
     Parameters
     ----------
     P : ndarray, shape (B, n, n)
         Covariance before.
-    C : ndarray, shape (B, n, m)
-        Covariance of state and reading, P H* in an extended filter.
+    C : ndarray, shape (B, m, n)
+        Covariance of reading and state, H P in an extended filter.
     D : ndarray, shape (B, m, m)
         Covariance of the innovation, H P H* + R.
     T : ndarray, shape (B, m)
@@ -96,7 +96,7 @@ def update(P: FloatArray, C: FloatArray, D: FloatArray, T: FloatArray, k: int) -
 
 
 def _updated(P: FloatArray, C: FloatArray, D: FloatArray, T: FloatArray, k: int, linear: Any) -> Update:
-    rows, n, m = C.shape
+    rows, m, n = C.shape
     seen = T == T
     found, L = np.empty((rows, n + 2 * m + 2)), np.empty(rows * m * m)
     P_plus, work = np.empty((rows, n, n)), np.empty(n * m)
@@ -105,9 +105,9 @@ def _updated(P: FloatArray, C: FloatArray, D: FloatArray, T: FloatArray, k: int,
         (C.ravel(), D.ravel(), T.ravel(), seen.ravel(), found.ravel(), P_plus.ravel(), L, work),
     )
     if linear is None:
-        failed = recursions.corrected(*before, *after, n, m, rows)
+        failed = halves.corrected(*before, *after, n, m, rows)
     else:
-        failed = recursions.linearly_corrected(*before, *linear, *after, n, m, rows)
+        failed = halves.linearly_corrected(*before, *linear, *after, n, m, rows)
     if failed >= 0:
         raise singular(D, seen, failed, k)
     return Update(found, P_plus, D, seen)

@@ -1,4 +1,4 @@
-"""A linear operator with an adjoint: composed and added like matrices, applied to whole batches, never a matrix."""
+"""Linear operators with adjoints, composed and added like matrices, applied to batches."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ class Operator(_Base):
         return self.forward(np.eye(self.shape[1])).T.copy()
 
 
-def adjoint_mismatch(operator: LinearOperator, rng: np.random.Generator | None = None, trials: int = 4) -> float:
-    """How far an operator is from having the adjoint it claims: |⟨y, Ax⟩ − ⟨A*y, x⟩| relative to |y||Ax|, the worst.
+def dottest(operator: LinearOperator, rng: np.random.Generator | None = None, trials: int = 4) -> float:
+    """Test an adjoint by random vectors: the largest |⟨y, Ax⟩ − ⟨A*y, x⟩| relative to |y||Ax|.
 
     A correct pair gives a few rounding errors (below 1e-12).
 
@@ -127,7 +127,7 @@ def adjoint_mismatch(operator: LinearOperator, rng: np.random.Generator | None =
     --------
     >>> import numpy as np, kfdyn as kf
     >>> ss = kf.StateSpace([1, -1], np.ones((2, 1, 1)), np.ones((2, 1, 1)), np.ones((2, 1, 1)))
-    >>> adjoint_mismatch(kf.Operators(ss).psi) < 1e-14
+    >>> dottest(kf.Operators(ss).psi) < 1e-14
     True
     """
     rng = np.random.default_rng(0) if rng is None else rng

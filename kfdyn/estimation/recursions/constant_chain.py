@@ -3,7 +3,7 @@
 What the engine does for any tree, on the same page, with what such a series spares: no model is packed for every set of
 variances, F is a list of its entries that are not 0 (24 of 169 for a trend with twelve seasons), and the score is
 summed on the way. Means and co-states of all rows are the columns of one matrix (n, rows). What changes with the
-variances may have lanes, one for each set of them (:mod:`many_chains`).
+variances may have lanes, one for each set of them (:mod:`many_models.many_chains`).
 """
 
 from typing import Any, NamedTuple

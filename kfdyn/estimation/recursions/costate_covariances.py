@@ -10,6 +10,7 @@ from kfdyn.estimation.recursions.linalg.matrices import (
     Block,
     Column,
     negative_product,
+    nothing,
     subtract_congruence,
     transposed_congruence,
 )
@@ -65,10 +66,10 @@ def scatter_covariances(sizes, vectorial, wanted, model, covariances, found, wor
 
 def cancelled(P_plus, S):
     """Whether some variance of S is so small a remainder of P⁺ that P⁺ − P⁺Λ⁺P⁺ has lost digits."""
-    lost = local(0)
+    lost = nothing(S)
     for i in loop(P_plus.shape[0]):
-        lost.set(where(S[i, i] < CANCELLED * P_plus[i, i], 1, lost))
-    return lost != 0
+        lost.set(where(S[i, i] < CANCELLED * P_plus[i, i], 1.0, lost))
+    return lost != 0.0
 
 
 class Scatter(Workspace):
@@ -82,6 +83,10 @@ class Scatter(Workspace):
     def layout(n, m):
         """Of at most n states and m outputs to a node."""
         return {"plus": n * n, "half": 2 * n * n, "scratch": 3 * n * m + 2 * n + m, "line": n}
+
+    def lose(self, digits):
+        """Count a node if digits of its S are lost."""
+        self.lost += to_int(digits)
 
     # What :class:`~.riccati.settled.Settling` asks of a sweep.
 
@@ -143,7 +148,7 @@ class Weighed:
                 half = transposed_congruence(plus, node.step(above), above.square(scatter.found.Lambda), scatter.half)
                 if S is not None:
                     subtract_congruence(S, P_plus, plus, scatter.half)
-                    scatter.lost += to_int(cancelled(P_plus, S))
+                    scatter.lose(cancelled(P_plus, S))
                 if scatter.wanted == SCORED:  # Λ(p)φP⁺
                     at = scatter.found.phi_at[node.k]
                     slope = Block(scatter.found.phi, at, above.n, node.n, node.known, node.tiled)

@@ -6,8 +6,8 @@ estimates the variances, ``forecast`` continues the series with intervals, ``com
 
 from kfdyn.estimation.series.arma import ar, arma, coefficients_of
 from kfdyn.estimation.series.matern import matern
-from kfdyn.estimation.series.model import SeriesModel
-from kfdyn.estimation.series.results import Component, Forecast, SeriesFit
+from kfdyn.estimation.series.series_fit import Component, Forecast, SeriesFit
+from kfdyn.estimation.series.series_model import SeriesModel
 from kfdyn.estimation.series.structural import cycle, local_level, local_trend, noise, regression, seasonal
 from kfdyn.estimation.series.tracking import constant_acceleration, constant_velocity
 

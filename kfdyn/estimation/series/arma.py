@@ -9,7 +9,7 @@ import numpy as np
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.series.component import Matrices, Part, spread_over
-from kfdyn.estimation.series.model import SeriesModel
+from kfdyn.estimation.series.series_model import SeriesModel
 
 
 def ar(p: int) -> SeriesModel:

@@ -101,7 +101,7 @@ class QuickSeries:
     ) -> tuple[FloatArray, FloatArray | None]:
         """ℓ (B,) and gradients (B, p) of sets of variances, side by side; one without an answer is not finite."""
         from kfdyn.estimation.inference.batching import over_models
-        from kfdyn.estimation.recursions.many_chains import Answers, Sets, evaluate_chains, numbers
+        from kfdyn.estimation.recursions.many_models.many_chains import Answers, Sets, evaluate_chains, numbers
         from kfdyn.sweeps import Tag
 
         data, (B, p), S, d = self.data(T), thetas.shape, 0, self.flat.size

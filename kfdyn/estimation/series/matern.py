@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.model.blocks import FloatArray, real_array
 from kfdyn.estimation.series.component import Matrices, Part, spread_over
-from kfdyn.estimation.series.model import SeriesModel
+from kfdyn.estimation.series.series_model import SeriesModel
 
 _ORDERS = {0.5: 1, 1.5: 2, 2.5: 3}
 # uⁿ⁻¹/(n−1)! and what its derivatives are after e⁻ᵘ is split off, by powers of u

@@ -1,4 +1,4 @@
-"""The second maximum of a trend: what a level explains by wandering, its slope may explain better."""
+"""Look for the second maximum of a trend, where the slope explains what the level did."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.series.build import Builder
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.series.model import SeriesModel
+    from kfdyn.estimation.series.series_model import SeriesModel
 
 _SHARES = (0.2, 0.4, 0.8)  # of the level's variance, that its slope might have instead
 _NEAR = 2.0  # what a look may be worse by than the first maximum, for a search to begin there

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.model.blocks import FloatArray, real_array
 from kfdyn.estimation.series.component import Matrices, Part, flat_prior, spread_over
-from kfdyn.estimation.series.model import SeriesModel
 from kfdyn.estimation.series.pandas_io import is_pandas
+from kfdyn.estimation.series.series_model import SeriesModel
 
 _POSITIVE = (0.0, None)
 

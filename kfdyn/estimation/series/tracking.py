@@ -10,7 +10,7 @@ import numpy as np
 from kfdyn.errors import ModelError
 from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.series.component import Matrices, Part, flat_prior, spread_over
-from kfdyn.estimation.series.model import SeriesModel
+from kfdyn.estimation.series.series_model import SeriesModel
 
 
 def constant_velocity(dt: float = 1.0, dimensions: int = 1) -> SeriesModel:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.in_motion import JointPosition, JointVelocity
 from kfdyn.errors import ShapeError
-from kfdyn.estimation.nonlinear.extended import turned_reading
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.planning.limits import Bounds
 from kfdyn.multibody.calls.kernel import Kernel
@@ -170,7 +169,7 @@ class Shooting:
         """−∂T/∂x along the principal axes, rows."""
         none, k = np.zeros((len(x), self.model.p)), np.zeros(len(x), np.int64)
         h, H, _ = self.model.linear_read(x, none, None, k)
-        return np.asarray(self.axes.T @ turned_reading(self.model, y, h, H))
+        return np.asarray(self.axes.T @ self.model.readings.turn(y, h, H))
 
     # --- curvature
 

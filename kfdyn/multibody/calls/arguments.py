@@ -34,9 +34,14 @@ class Batch(NamedTuple):
         return math.prod(self.lead)
 
 
+def is_system(system: Any) -> bool:
+    """Whether it is a system, of whichever kind."""
+    return hasattr(system, "without_loops") and not isinstance(system, type)
+
+
 def expect_system(system: Any) -> None:
     """Refuse what is no system. One that is costs callers nothing where they come here from an AttributeError alone."""
-    if not hasattr(system, "is_tree") or isinstance(system, type):
+    if not is_system(system):
         read = "; kf.load reads one from a file" if isinstance(system, str | PathLike) else ""
         raise ModelError(f"system must be a kfdyn.System, got {shown(system)}{read}")
 
@@ -77,11 +82,12 @@ def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
     expect_system(system)
     system = system.pattern
     array = checked(system, q, (system.nq,), what)
-    if not system.is_tree:
-        with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
-            every = system.positions(array)
-        configuration(system.open_tree, every, what)
-        return array
+    system.expect_sound(array, what)
+    return array
+
+
+def expect_unit_quaternions(system: System, array: Array, what: str) -> None:
+    """Refuse configurations (..., nq) of a tree whose quaternions are not of unit length."""
     layout = system.layout
     turned = np.flatnonzero(layout.coordinates != Coordinates.SCREWS)
     if turned.size:
@@ -96,7 +102,6 @@ def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
                 f"{size[tuple(where)]:.9g}, not 1; normalise it, start from system.neutral(), or move it "
                 "with integrate()"
             )
-    return array
 
 
 def batch(system: System, **arguments: tuple[Array, int]) -> Batch:

@@ -22,7 +22,7 @@ from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError
 from kfdyn.multibody.calls.arguments import expect_system, of_one
 from kfdyn.multibody.calls.overflow import overflow
-from kfdyn.multibody.calls.prepared import Model, gears_of, model_of, varied_of
+from kfdyn.multibody.calls.prepared import MODELS, Model, varied_of
 from kfdyn.multibody.calls.results import filled, straight
 from kfdyn.multibody.calls.states import SIZES, States
 
@@ -37,15 +37,15 @@ Explain = Callable[[Any], dict[str, Array]]
 FINE = 1
 _FLOAT = np.dtype(np.float64)
 
-#: A kind of system: where it keeps the address of its tables, how these are made, and how names of its entries begin.
-KINDS: dict[str, tuple[str, Callable[[Any], Model], str]] = {
-    "tree": ("address", model_of, ""),
-    "geared": ("gears", gears_of, "GEARED_"),
-    "curved": ("cams", gears_of, "CURVED_"),
+#: A kind of system: where it keeps the address of its tables, and how these are made.
+KINDS: dict[str, tuple[str, Callable[[Any], Model]]] = {
+    kind: (slot, MODELS[kind]) for kind, slot in (("tree", "address"), ("geared", "gears"), ("curved", "cams"))
 }
+#: How names of entries begin that are written for couplings; from others those for couplings follow.
+FOR_COUPLINGS = "GEARED_"
 #: Robots that differ in numbers: entries are those of one of them (:mod:`~kfdyn.multibody.recursions.variants.varied`).
 VARIED = "varied "
-KINDS |= {VARIED + kind: ("", varied_of, prefix) for kind, (_, _, prefix) in KINDS.items()}
+KINDS |= {VARIED + kind: ("", varied_of) for kind in KINDS}
 
 
 class Kernel:
@@ -55,9 +55,9 @@ class Kernel:
     ----------
     module, name : str
         Where the entry for trees is.
-    coupled : str
-        The module of the entries for systems with couplings: ``GEARED_`` and the name where X is constant, ``CURVED_``
-        and the name where hinges follow polynomials. Without it no compiled code serves them.
+    coupled : bool or str
+        Whether compiled code serves systems with couplings, too: by the recursion of trees, with q, v and a expanded
+        and answers narrowed; or the module of a recursion that is written for them, ``GEARED_`` and the name.
     meaning : str or callable
         What is said to overflow where an answer is not finite and nothing explains it; or what tells, given the system
         and the arguments.
@@ -76,7 +76,7 @@ class Kernel:
     kind : str
         Whose entry it is, one of ``KINDS``.
     kinds : tuple of str
-        Which kinds of couplings have entries in ``coupled``.
+        Which kinds of couplings are served.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Kernel:
         module: str,
         name: str,
         *,
-        coupled: str = "",
+        coupled: bool | str = False,
         meaning: str | Callable[..., str] = "",
         explain: Explain | None = None,
         otherwise: Callable[..., Any] | None = None,
@@ -113,10 +113,10 @@ class Kernel:
         kind: str = "tree",
         kinds: tuple[str, ...] = ("geared", "curved"),
     ) -> None:
-        self._slot, self._model, prefix = KINDS[kind]
+        self._slot, self._model = KINDS[kind]
         if model is not None:
             self._slot, self._model = "", model
-        self._module, self._name, self._kind = module, prefix + name, kind
+        self._module, self._name, self._kind = module, name, kind
         self._entry: Entry | None = None
         self._count, self._replaced, self._tails = 0, list[tuple[int, str]](), list[list[Any]]()
         self._checks: Any = None
@@ -125,7 +125,7 @@ class Kernel:
         self.solve: Callable[..., Any] = self._first_solve
         self.variants = {kind: self}
         for other in set(kinds) - {kind} if coupled else ():
-            self.variants[other] = Kernel(coupled, name, kind=other)
+            self.variants[other] = Kernel(coupled if isinstance(coupled, str) else module, name, kind=other)
         if model is None and not kind.startswith(VARIED):
             self.variants[VARIED + kind] = Kernel(module, name, rest=rest, kind=VARIED + kind)
             for other in set(self.variants) & set(kinds):
@@ -137,9 +137,7 @@ class Kernel:
         if self._entry is None:
             from kfdyn.sweeps.jit import Checks
 
-            entry = getattr(import_module(self._module), self._name)
-            if self._kind.startswith(VARIED):
-                entry = import_module("kfdyn.multibody.recursions.variants.varied").varied(entry)
+            entry = _entry_for(self._kind, import_module(self._module), self._name)
             self._count = count = len(entry.parameters)
             self._replaced = [
                 (count + i, about.name) for i, about in enumerate(entry.given) if about.name in ("v", "gravity")
@@ -173,6 +171,10 @@ class Kernel:
         """The kernel for this kind of system, if there is one."""
         served = self.variants.get(system.kind)
         return None if served is None or self._is_beyond(served, system) else served
+
+    def model(self, system: System) -> Model:
+        """The system as the entry finds it."""
+        return self._model(system)
 
     def _is_beyond(self, served: Kernel, system: System) -> bool:
         """Whether a system with couplings has more dofs than this serves."""
@@ -382,6 +384,16 @@ class Kernel:
         if len(answers) == 1:
             return filled(out, answers[0])
         return answers if out is None else tuple([filled(x, answer) for x, answer in zip(out, answers)])
+
+
+def _entry_for(kind: str, module: Any, name: str) -> Any:
+    """The entry of this name for a kind of system."""
+    if kind.startswith(VARIED):
+        return _entry_for(kind.removeprefix(VARIED), module, name).varied()
+    if kind == "tree":
+        return getattr(module, name)
+    written: Any = getattr(module, FOR_COUPLINGS + name, None) or getattr(module, name)
+    return written.coupled(kind)
 
 
 def _told(answers: Answers, out: Any) -> Any:

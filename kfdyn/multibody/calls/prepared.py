@@ -90,12 +90,16 @@ def gears_of(system: System) -> Model:
     return cast(Model, system._kept[0])
 
 
+#: How the tables of each kind that compiled code knows are had.
+MODELS = {"tree": model_of, "geared": gears_of, "curved": gears_of}
+
+
 def prepare_gears(system: System, tree: Model, coordinates: Model) -> Model:
-    """Pack X row by row beside the tables of the tree (see ``recursions/geared.py``), and give it room of its own.
+    """Pack X row by row beside the tables of the tree (``recursions/variants/geared.py``), and give it room of its own.
 
     ``left_inverse`` of what it makes is that of its own coordinates.
     """
-    from kfdyn.multibody.recursions.geared import CAMS, GEARED
+    from kfdyn.multibody.recursions.variants.geared import CAMS, GEARED
     from kfdyn.sweeps.records import address_of
     from kfdyn.sweeps.specialise import Specials
 
@@ -118,7 +122,7 @@ def varied_of(batch: SystemBatch) -> Model:
     """Robots of one topology as entries find them: the tables of one, and the numbers of all."""
     if not batch.kept:
         pattern = batch.pattern
-        model, tree = (model_of if pattern.is_tree else gears_of)(pattern), model_of(pattern.open_tree)
+        model, tree = MODELS[pattern.kind](pattern), model_of(pattern.open_tree)
         with _preparing:
             if not batch.kept:
                 batch.kept.append(prepare_varied(batch, model, tree))
@@ -127,8 +131,8 @@ def varied_of(batch: SystemBatch) -> Model:
 
 def prepare_varied(batch: SystemBatch, model: Model, tree: Model) -> Model:
     """Pack a row of numbers for each robot beside the tables of their pattern, and give it room for those in lanes."""
-    from kfdyn.multibody.recursions.geared import CAMS, GEARED
     from kfdyn.multibody.recursions.robot import INDEX, OWN, ROBOT
+    from kfdyn.multibody.recursions.variants.geared import CAMS, GEARED
     from kfdyn.multibody.recursions.variants.varied import side_by_side, table_of
     from kfdyn.sweeps.records import address_of
 

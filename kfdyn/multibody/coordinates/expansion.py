@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
-from kfdyn.multibody.parts.coupling import Coupling, Curve
-from kfdyn.multibody.parts.hinge import Coordinates, Hinge
+from kfdyn.multibody.parts.coupling import Coupling, Curve, told
+from kfdyn.multibody.parts.hinge import RANK_TOLERANCE, Coordinates, Hinge
 
 if TYPE_CHECKING:
     from kfdyn.multibody.flexible.system import FlexibleSystem
@@ -33,7 +33,7 @@ class Places(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """X row by row, as ``recursions/geared.py`` reads it: sizes of q and v, where a row's terms start, columns, ratios.
+    """X row by row, as ``recursions/variants/geared.py`` reads it: sizes of q and v, starts of rows, columns, ratios.
 
     Rows of positions, which have offsets, come before those of rates.
     """
@@ -157,6 +157,18 @@ class Expansion:
         """J X (..., r, nv) of rows (..., r, nv_tree)."""
         return self.forces(J)
 
+    def squares(self, x: Array) -> Array:
+        """Rows x (..., nv_tree) times the squares of the entries of X (..., nv)."""
+        return np.asarray(x @ self.X**2)
+
+    def part(self, dofs: Index, own: Index) -> Array:
+        """X of some dofs of the open tree and some coordinates; 0 where it depends on q, of which :meth:`at` knows."""
+        return self.X[np.ix_(dofs, own)] if not self.curves else np.zeros((len(dofs), len(own)))
+
+    def turning(self, momentum: Array, v: Array) -> Array | float:
+        """(∂(Xv)/∂q)*p (..., nv) of a momentum p of the open tree (..., nv_tree): 0 where X is constant."""
+        return 0.0
+
     def matrix(self, M: Array) -> Array:
         """X*MX (..., nv, nv) of a symmetric matrix of the open tree (..., nv_tree, nv_tree), symmetric to the bit."""
         whole = np.swapaxes(self.forces(np.swapaxes(self.forces(M), -1, -2)), -1, -2)
@@ -179,6 +191,39 @@ class Expansion:
     def nearest(self, q_tree: Array) -> Array:
         """The coupled coordinates (..., n) whose hinges are nearest to those of q_tree."""
         return (q_tree[..., self.coupled_q] - self.offset) @ np.linalg.pinv(self.constant).T
+
+    def of_named(self, x: Array) -> Array:
+        """Numbers of coordinates (nv,) as those of the hinges they are named after (nv_tree,), 0 for all others.
+
+        Coordinates of a coupling that are no hinges' own are left out.
+        """
+        out, at = np.zeros(self.tree.nv), 0
+        out[self.plain_v] = x[self.here_v]
+        for coupling in self.couplings:
+            own = self.own_v[at : at + coupling.size]
+            at += coupling.size
+            for i, name in zip(own, coupling.named) if coupling.is_selection else ():
+                out[self.tree.v_slice(name).start] = x[i]
+        return out
+
+    def named_forces(self, tau: Array) -> Array:
+        """Forces of all hinges (..., nv_tree) with X* times them = tau (..., nv): the named hinges have them all.
+
+        Every other choice differs from this one by forces that do no work in motions which obey the couplings.
+        """
+        named = [name for coupling in self.couplings for name in coupling.named]
+        own = np.array([self.tree.v_slice(name).start for name in named], dtype=np.int64)
+        X = self.X[..., own[:, None], self.own_v]  # a unit matrix where coordinates are positions of hinges
+        if named and not (np.linalg.cond(X) < 1 / RANK_TOLERANCE).all():
+            raise ModelError(
+                f"system {self.tree.name!r}: the hinges {told(named)} do not move with all coordinates that are named "
+                "after them, so that these have no forces of their own; begin the coupling with hinges that do, or "
+                "leave tau out"
+            )
+        forces = np.linalg.solve(np.swapaxes(X, -1, -2), tau[..., self.own_v, None])[..., 0]
+        out = np.zeros((*forces.shape[:-1], self.tree.nv))
+        out[..., self.plain_v], out[..., own] = tau[..., self.here_v], forces
+        return out
 
     @cached_property
     def reach(self) -> NDArray[np.bool_]:
@@ -283,8 +328,15 @@ class Expansion:
 class Same(Expansion):
     """The way where nothing is coupled: coordinates are those of all hinges."""
 
-    def __init__(self, tree: System | FlexibleSystem) -> None:
-        super().__init__(tree, ())
+    def __init__(self, places: Places) -> None:
+        self.places, self.couplings, self.curves = places, (), ()
+        self.q_start, self.v_start = places.q_start, places.v_start
+        self.nq, self.nv = int(places.q_start[-1]), int(places.v_start[-1])
+        self.has_own = np.ones(len(places.hinges), dtype=bool)
+        self.plain_q = self.here_q = np.arange(self.nq)
+        self.plain_v = self.here_v = np.arange(self.nv)
+        self.coupled_q = self.coupled_v = self.own_q = self.own_v = np.zeros(0, dtype=np.int64)
+        self.constant, self.offset = np.zeros((0, 0)), np.zeros(0)
 
     def positions(self, q: Array) -> Array:
         """As they are."""
@@ -298,9 +350,17 @@ class Same(Expansion):
         """As they are."""
         return tau
 
+    def squares(self, J: Array) -> Array:
+        """As they are."""
+        return J
+
     def matrix(self, M: Array) -> Array:
         """As it is."""
         return M
+
+    def part(self, dofs: Index, own: Index) -> Array:
+        """1 where a dof is the coordinate."""
+        return (dofs[:, None] == own).astype(float)
 
     def contracted(self, q_tree: Array, coordinates: Array) -> Array:
         """Those of the tree."""
@@ -310,10 +370,28 @@ class Same(Expansion):
         """Those of the tree."""
         return v_tree
 
+    def of_named(self, x: Array) -> Array:
+        """As they are."""
+        return x
+
+    def named_forces(self, tau: Array) -> Array:
+        """As they are."""
+        return tau
+
+    @property
+    def reach(self) -> NDArray[np.bool_]:
+        """Each moves its own."""
+        return np.eye(self.nv, dtype=bool)
+
+    @property
+    def X(self) -> Array:
+        """The unit matrix."""
+        return np.eye(self.nv)
+
 
 def expansion_of(tree: System | FlexibleSystem, couplings: Sequence[Coupling]) -> Expansion:
     """The way from the coordinates that couplings leave to those of a tree."""
-    return Expansion(tree, couplings) if couplings else Same(tree)
+    return Expansion(tree, couplings) if couplings else Same(tree.places)
 
 
 class Bent(Expansion):
@@ -377,6 +455,10 @@ class Bent(Expansion):
         if v is None:
             return None if a is None else self.rates(a)
         return self.drift(v) if a is None else self.rates(a) + self.drift(v)
+
+    def turning(self, momentum: Array, v: Array) -> Array:
+        """(∂(Xv)/∂q)*p (..., nv) of a momentum p of the open tree (..., nv_tree)."""
+        return self.turned(momentum) * v
 
     def turned(self, tau: Array) -> Array:
         """(∂X/∂q_j)*tau at coordinate j (..., nv): what a force of the open tree gains because X turns.

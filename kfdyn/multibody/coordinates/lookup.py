@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, shown
-from kfdyn.multibody.calls.layout import Layout
 from kfdyn.multibody.coordinates.expansion import Expansion
 from kfdyn.multibody.parts.body import Body, Frame
 from kfdyn.multibody.parts.parts_of_systems import hint
@@ -21,8 +20,6 @@ class Lookup:
     bodies: tuple[Body, ...]
     body_names: tuple[str, ...]
     frames: Mapping[str, Frame]
-    is_tree: bool
-    layout: Layout
     _expansion: Expansion
     _frame: dict[str, tuple[int, Array, Array]]
     _hinge: dict[str, int]
@@ -30,20 +27,19 @@ class Lookup:
     def v_slice(self, hinge: str) -> slice:
         """Where the named hinge sits in v, a and tau."""
         k = self._own(hinge, "v")
-        start = int((self.layout if self.is_tree else self._expansion).v_start[k])
+        start = int(self._expansion.v_start[k])
         return slice(start, start + self.bodies[k].hinge.nv)
 
     def q_slice(self, hinge: str) -> slice:
         """Where the named hinge sits in q."""
         k = self._own(hinge, "q")
-        start = int((self.layout if self.is_tree else self._expansion).q_start[k])
+        start = int(self._expansion.q_start[k])
         return slice(start, start + self.bodies[k].hinge.nq)
 
     def _own(self, hinge: str, what: str) -> int:
         """Index of a hinge that has coordinates of its own."""
         k = self.hinge_index(hinge)
-        if not self.is_tree:
-            self._expansion.expect_own(k, hinge, what)
+        self._expansion.expect_own(k, hinge, what)
         return k
 
     def hinge_index(self, hinge: str) -> int:

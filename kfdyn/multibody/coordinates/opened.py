@@ -1,17 +1,15 @@
-"""States of a system as states of its open tree, on which couplings and loops are not."""
+"""A system read as its open tree, on which couplings and loops are not: a tree is its own."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
-from kfdyn.multibody.calls.arguments import checked, configuration
-from kfdyn.multibody.calls.kernel import FINE, Kernel
+from kfdyn.multibody.calls.arguments import configuration, expect_unit_quaternions
 from kfdyn.multibody.coordinates.configuration import difference, integrate
 from kfdyn.multibody.coordinates.expansion import Expansion
 from kfdyn.multibody.parts.body import Body
@@ -22,18 +20,19 @@ if TYPE_CHECKING:
 
 
 class Opened:
-    """What a system with couplings or loops does through its tree; a tree is its own."""
+    """What every kind of system does its own way; here, that of a tree.
+
+    A function that asks for these need not know the kind: :class:`.constrained.Constrained` overrides what couplings
+    and loops change, :class:`~kfdyn.FlexibleSystem` what bodies that bend do.
+    """
 
     __slots__ = ()
 
     flexible: Any = None  #: of a FlexibleSystem the bodies that bend, by name
     bodies: tuple[Body, ...]
-    is_tree: bool
     name: str
     nv: int
-    _coordinates: System
     _expansion: Expansion
-    _open: System
 
     def expand(self, q: ArrayLike) -> Array:
         """Positions of all hinges, coupled ones included: q of :attr:`open_tree`.
@@ -47,21 +46,15 @@ class Opened:
         -------
         (..., nq of the open tree) array
         """
-        system: System = self.without_loops  # type: ignore[attr-defined]  # it is a System
-        kernel = _EXPAND.serving(system)
-        if kernel is not None:
-            answer: Array | None = kernel.one(system, q)
-            if answer is not None:
-                return answer
-            if type(q) is np.ndarray and q.ndim:
-                every = np.empty((*q.shape[:-1], system.open_tree.nq))
-                if kernel(system, math.prod(q.shape[:-1]), q, every) == FINE:
-                    return every
-        return self.positions(configuration(system, q))
+        return configuration(self, q)  # type: ignore[arg-type]  # it is a System
 
     def positions(self, q: Array) -> Array:
         """:meth:`expand` of numbers that were looked at."""
-        return q if self.is_tree else self._expansion.positions(q)
+        return q
+
+    def expect_sound(self, q: Array, what: str) -> None:
+        """Refuse numbers (..., nq) that are no configuration: quaternions whose length is not 1."""
+        expect_unit_quaternions(self, q, what)  # type: ignore[arg-type]
 
     def opened(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
         """A state as one of :attr:`open_tree`: the tree, its q, and its part of each rate (v, a, dv), None if None.
@@ -70,41 +63,23 @@ class Opened:
 
         Every kind of system has this method, so that what is read off a tree is read off all of them.
         """
-        if self.is_tree:
-            return self, q, *rates.values()
-        positions = self.expand(q)
-        here: Any = self._expansion
-        if here.curves:
-            here = here.at(configuration(self, q))  # type: ignore[arg-type]  # it is a System
-        given = {
-            name: None if value is None else checked(self, value, (self.nv,), name)  # type: ignore[arg-type]
-            for name, value in rates.items()
-        }
-        every = [
-            here.accelerations(given.get("v"), value) if name == "a" else None if value is None else here.rates(value)
-            for name, value in given.items()
-        ]
-        return self._open, positions, *every
+        return self, q, *rates.values()
 
     def rigid_state(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
         """A state as one of rigid bodies, whose couplings entries know: itself. That of bodies that bend is opened.
 
         So is that of hinges which follow functions that are no polynomials.
         """
-        unknown = self.is_curved and not self._expansion.is_polynomial
-        return self.opened(q, **rates) if unknown else (self, q, *rates.values())
+        return self, q, *rates.values()
 
     @property
     def is_curved(self) -> bool:
         """Whether hinges follow others by functions, so that X depends on q."""
-        return not self.is_tree and bool(self._expansion.curves)
+        return bool(self._expansion.curves)
 
-    def narrowed(self, q: ArrayLike, J: Array) -> Array:
-        """J X (..., nv) of rows J (..., nv of the open tree): what they see of this system's own rates."""
-        if self.is_tree:
-            return J
-        e = self._expansion
-        return e.at(configuration(self, q)).narrowed(J) if e.curves else e.forces(J)  # type: ignore[arg-type]
+    def narrowed(self, q: ArrayLike, J: Array, squared: bool = False) -> Array:
+        """J X (..., nv) of rows J (..., nv of the open tree), or J times the squares of X's entries."""
+        return J
 
     @property
     def coordinates(self) -> System:
@@ -112,19 +87,7 @@ class Opened:
 
         How q moves, and how far two q are apart, is told by these alone.
         """
-        if self.is_tree:
-            return self  # type: ignore[return-value]  # it is a System
-        if not self._expansion.couplings:
-            return self._open
-        try:
-            return self._coordinates
-        except AttributeError:
-            own = [
-                Body(body.name, np.zeros((6, 6)), body.hinge if kept else None, hinge_name=body.hinge_name)
-                for body, kept in zip(self.bodies, self._expansion.has_own)
-            ]
-            object.__setattr__(self, "_coordinates", type(self)(own, name=self.name))  # type: ignore[call-arg]
-            return self._coordinates
+        return self  # type: ignore[return-value]  # it is a System
 
     def moved(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """:func:`kfdyn.integrate` of a system with couplings or loops."""
@@ -141,6 +104,29 @@ class Opened:
     @property
     def slack(self) -> Any:
         """The system without what bends its bodies, which here nothing does."""
+        return self
+
+    @property
+    def elastic(self) -> NDArray[np.bool_]:
+        """Which entries of v are rates of modes, (nv,): none."""
+        return np.zeros(self.nv, dtype=bool)
+
+    def modal_forces(self, x: Array) -> Array:
+        """K x (..., nv) of the modes of bodies that bend: 0."""
+        return np.zeros_like(x)
+
+    def modal_losses(self, v: Array) -> Array | float:
+        """v*C v (...): the power that modes lose at rates (..., nv)."""
+        return 0.0
+
+    @property
+    def sizes(self) -> Array:
+        """How far each coordinate goes before the geometry is another one, (nv,): a radian or a metre."""
+        return np.ones(self.nv)
+
+    @property
+    def stiffened(self) -> Any:
+        """The system as a displacement meets it, whose bodies resist to be bent: itself."""
         return self
 
     def beside(self, q: ArrayLike, v: ArrayLike | None = None) -> tuple[PointMasses, ...]:
@@ -166,20 +152,11 @@ class Opened:
                     f"system {self.name!r} has hinges that follow others by functions, so that X depends on q; give q"
                 )
             return self._expansion.at(configuration(self, q)).X  # type: ignore[arg-type]  # it is a System
-        X = np.eye(self.nv) if self.is_tree else self._expansion.X
+        X = self._expansion.X
         if q is None:
             return X
         return np.broadcast_to(X, (*configuration(self, q).shape[:-1], *X.shape))  # type: ignore[arg-type]
 
     def neutral(self) -> Array:
         """Return q with zero angles and slides and identity quaternions, shape (nq,)."""
-        if not self.is_tree:
-            tree = self._open.neutral()
-            return self._expansion.contracted(tree, np.zeros(len(self._expansion.own_q)))
         return np.concatenate([body.hinge.neutral() for body in self.bodies])
-
-
-_MODULE = "kfdyn.multibody.recursions.geared"
-
-#: The compiled :meth:`Opened.expand` of systems with couplings.
-_EXPAND = Kernel(_MODULE, "EXPAND", coupled=_MODULE, kind="geared")

@@ -39,21 +39,17 @@ def drawn_of_tree(system: System, rng: np.random.Generator) -> Array:
     return integrate(system, q, step) if step.any() else q
 
 
-def random_constrained(system: System | FlexibleSystem, rng: np.random.Generator, drawn: Array) -> Array:
-    """One q of a system with couplings or loops, shape (nq,), with plain coordinates as ``drawn`` without them.
+def drawn_of_couplings(system: System | FlexibleSystem, rng: np.random.Generator, drawn: Array) -> Array:
+    """One q of a system with couplings, shape (nq,), with plain coordinates as ``drawn`` without them.
 
     See :meth:`System.random_configuration`.
     """
     e, tree = system._expansion, system.open_tree
-    named = [tree.hinge_index(name) for coupling in e.couplings for name in coupling.named]
+    own = [tree.hinge_index(name) for coupling in e.couplings for name in coupling.named]
+    named = np.array(own, dtype=np.int64)
     turns = tree.layout.screws[tree.layout.v_start[named], :3].any(axis=1)
     draw = np.where(turns, rng.uniform(-np.pi, np.pi, len(named)), rng.normal(size=len(named)))
     low, high = system.lower[e.own_v], system.upper[e.own_v]
     bounded = np.isfinite(low) & np.isfinite(high)
     draw = np.where(bounded, rng.uniform(np.where(bounded, low, 0.0), np.where(bounded, high, 0.0)), draw)
-    q = e.contracted(drawn, draw)
-    if system.loops:
-        from kfdyn.multibody.loops.closure import draw_closed
-
-        return draw_closed(system, q, rng)  # type: ignore[arg-type]
-    return q
+    return e.contracted(drawn, draw)

@@ -3,7 +3,6 @@
 from kfdyn.multibody.flexible.beam import beam
 from kfdyn.multibody.flexible.body import FlexibleBody
 from kfdyn.multibody.flexible.finite_elements import from_finite_elements
-from kfdyn.multibody.flexible.rigid import expect_rigid
 from kfdyn.multibody.flexible.system import FlexibleSystem
 
-__all__ = ["FlexibleBody", "FlexibleSystem", "beam", "expect_rigid", "from_finite_elements"]
+__all__ = ["FlexibleBody", "FlexibleSystem", "beam", "from_finite_elements"]

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.multibody.calls.arguments import configuration
 from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.flexible.bent_tree import BentTree
 from kfdyn.multibody.flexible.lookup import FlexibleLookup
@@ -42,12 +43,17 @@ class FlexibleCoordinates(FlexibleLookup):
         """:meth:`expand` of numbers that were looked at."""
         return self.bent.positions(self._expansion.positions(here))
 
+    def expect_sound(self, q: Array, what: str) -> None:
+        """Refuse numbers (..., nq) that are no configuration of the tree."""
+        with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
+            every = self.positions(q)
+        configuration(self.tree, every, what)
+
     def expansion(self, q: ArrayLike) -> Array:
         """X (..., tree.nv, nv) with v of the tree = X v."""
         e, here = self._expansion, self.checked(q, self.nq, "q")
         with np.errstate(over="ignore", invalid="ignore"):
-            X = self.bent.matrix(e.positions(here))
-            X = X @ e.at(here).X if self.couplings else X
+            X = e.at(here).narrowed(self.bent.matrix(e.positions(here)))
         return expect_finite(self, X, "the velocity of what stands on a body that bends", q=q)  # type: ignore[arg-type]
 
     def tree_rates(self, q: Array, v: Array) -> Array:
@@ -88,9 +94,10 @@ class FlexibleCoordinates(FlexibleLookup):
 
     rigid_state = opened
 
-    def narrowed(self, q: ArrayLike, J: Array) -> Array:
-        """J X (..., nv) of rows J (..., nv of the tree)."""
-        return np.asarray(J @ self.expansion(q))
+    def narrowed(self, q: ArrayLike, J: Array, squared: bool = False) -> Array:
+        """J X (..., nv) of rows J (..., nv of the tree), or J times the squares of X's entries."""
+        X = self.expansion(q)
+        return np.asarray(J @ (X**2 if squared else X))
 
     def moved(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """Hinges moved by their part of dv, modes by theirs, (..., nq)."""

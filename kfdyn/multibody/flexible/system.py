@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, as_list
 from kfdyn.multibody.coordinates.expansion import Expansion, Places, Same
+from kfdyn.multibody.coordinates.random_states import drawn_of_couplings
 from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
 from kfdyn.multibody.flexible.body import FlexibleBody
 from kfdyn.multibody.flexible.coordinates import FlexibleCoordinates
@@ -85,6 +86,7 @@ class FlexibleSystem(FlexibleCoordinates):
     couplings: tuple[Coupling, ...] = ()
     noise: Array | None = None
     is_slack = False
+    origin = None  # no file has bodies that bend
     model: Any = None  # what compiled code has prepared of it
     _uncoupled: FlexibleSystem | None = None
     _built = False
@@ -110,7 +112,7 @@ class FlexibleSystem(FlexibleCoordinates):
         self.body_names, self.hinge_names = bent.body_names, bent.tree.hinge_names[: self.n_bodies]
         self.gravity, self.mass = bent.tree.gravity, bent.stiff_tree.mass
         self.springs = {b.spring: b.name for b in self.bodies if isinstance(b, Motor)}
-        self._expansion: Expansion = Same(self)
+        self._expansion: Expansion = Same(bent.places)
         self._index()
         expect_names(name, self.hinge_names, self.springs, self.flexible)
         if gears:
@@ -185,7 +187,7 @@ class FlexibleSystem(FlexibleCoordinates):
     @property
     def kind(self) -> str:
         """What compiled code makes of it; coupled, it has none."""
-        return "looped" if self.loops else "opaque" if self.couplings else "flexible"
+        return "looped" if self.loops else "coupled flexible" if self.couplings else "flexible"
 
     @property
     def places(self) -> Places:
@@ -212,7 +214,7 @@ class FlexibleSystem(FlexibleCoordinates):
         """Return the system with loops or contacts closed, beside those it has; q, v, a and tau stay the same."""
         given = as_list(loops, f"system {self.name!r}: loops", "write [kf.Loop(...), ...]")
         expect_loops(self, given)
-        return self._changed(loops=(*self.loops, *given), without_loops=self.without_loops)
+        return self._changed(loops=(*self.loops, *given), without_loops=self.without_loops) if given else self
 
     def with_couplings(self, couplings: Iterable[Coupling]) -> FlexibleSystem:
         """Return the system with hinges coupled, beside those that are; its loops stay.
@@ -220,8 +222,7 @@ class FlexibleSystem(FlexibleCoordinates):
         A rotor that a flexible joint carries joins the coupling of its hinge, as it does in the constructor.
         """
         given = as_list(couplings, f"system {self.name!r}: couplings", "write [kf.Coupling(...), ...]")
-        made = self.uncoupled._coupled(regeared(self.couplings, given, self.bodies))
-        return made.with_loops(self.loops) if self.loops else made
+        return self.uncoupled._coupled(regeared(self.couplings, given, self.bodies)).with_loops(self.loops)
 
     def _coupled(self, couplings: tuple[Coupling, ...]) -> FlexibleSystem:
         expect_couplings(self.name, couplings)
@@ -235,8 +236,7 @@ class FlexibleSystem(FlexibleCoordinates):
 
     def like(self, uncoupled: FlexibleSystem) -> FlexibleSystem:
         """Return the couplings and loops of this system on another one of the same hinges and frames."""
-        made = uncoupled._coupled(self.couplings)
-        return made.with_loops(self.loops) if self.loops else made
+        return uncoupled._coupled(self.couplings).with_loops(self.loops)
 
     def with_noise(self, noise: Array) -> FlexibleSystem:
         """Return the system with more measurement noise R beside its rotors; blocks of the bodies count.
@@ -274,16 +274,46 @@ class FlexibleSystem(FlexibleCoordinates):
         mask[self.v_of_hinges] = False
         return mask
 
+    def modal_forces(self, x: Array) -> Array:
+        """K x (..., nv) of the modes."""
+        return np.asarray(x @ self.elasticity[0])
+
+    def modal_losses(self, v: Array) -> Array:
+        """v*C v (...): the power that modes lose at rates (..., nv)."""
+        return np.asarray((v * (v @ self.elasticity[1])).sum(-1))
+
+    @property
+    def sizes(self) -> Array:
+        """How far each coordinate goes before the geometry is another one, (nv,), whatever its unit.
+
+        A mode's unit is that of its shape: with a modal mass of 1, the modes of a light beam are tiny numbers.
+        """
+        moves = np.abs(self._expansion.at(self.neutral()).rates(np.eye(self.nv)))  # what moves how far, at neutral
+        return np.asarray(1.0 / (moves / self.bent.sizes()).max(axis=1, initial=0.0))
+
+    def damped(self, h: float, damping: Array, stiffness: Array) -> FlexibleSystem:
+        """Return the system with R ← R + hB + h²K: the measurement noise of an implicit step (THEORY section 6).
+
+        Matrices of bodies that bend join those of the hinges of :attr:`uncoupled`.
+        """
+        K, C = self.uncoupled.elasticity
+        return self.with_noise(h * (C + np.diag(damping)) + h**2 * (K + np.diag(stiffness)))
+
+    @property
+    def stiffened(self) -> FlexibleSystem:
+        """The system as a displacement meets it, whose bodies resist to be bent: elasticity joins the inertia."""
+        return self.with_noise(self.uncoupled.elasticity[0])
+
     def random_configuration(self, rng: np.random.Generator | int | None = None, bent: float = 0.05) -> Array:
         """Draw hinges as a rigid tree does, and modes that displace points by about ``bent`` of the body's length.
 
         A flexible joint gives way by up to ``bent`` radians or metres. Loops are closed by :func:`kfdyn.assemble`.
         """
-        from kfdyn.multibody.coordinates.random_states import random_constrained
+        from kfdyn.multibody.loops.closure import draw_closed
 
         rng = np.random.default_rng(rng)
-        drawn = self.bent.drawn(rng, bent)
-        return random_constrained(self, rng, drawn) if self.couplings or self.loops else drawn
+        drawn = drawn_of_couplings(self, rng, self.bent.drawn(rng, bent))
+        return draw_closed(self, drawn, rng)  # type: ignore[arg-type]
 
     def beside(self, q: ArrayLike, v: ArrayLike | None = None) -> tuple[PointMasses, ...]:
         """The points of the bodies that bend, in the world, and what bends them."""

@@ -160,9 +160,7 @@ def row_units(system: System) -> Array:
 
 def column_units(system: System, q: Array, read: LoopReadings) -> Array:
     """How far unit rates of all coordinates (B, nv) move rows in their units if nothing cancels; 1 where not at all."""
-    made_of = read.made_of
-    if not system.without_loops.is_tree:
-        made_of = made_of @ system.expansion(q) ** 2
+    made_of = system.without_loops.narrowed(q, read.made_of, squared=True)
     unit = np.sqrt((made_of / row_units(system)[:, None] ** 2).max(axis=-2, initial=0.0))
     return np.where(unit > 0, unit, 1.0)
 
@@ -245,8 +243,6 @@ def warn_left_open(system: System, q: Array, tolerance: float = 0.0, level: int 
 
 def expect_closed(system: System, q: Array) -> None:
     """Refuse a configuration (nq,) that the loops do not have; with the loop and how far it is open."""
-    if not system.loops:
-        return
     found = np.concatenate([np.zeros(0), *gaps(system, q)])
     if not (np.abs(found) <= OPEN * gap_units(system, q)[rows_that_hold_positions(system)]).all():
         name, off = worst_gap(system, q)

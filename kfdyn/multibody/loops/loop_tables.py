@@ -80,7 +80,7 @@ def loop_tables(system: System) -> LoopTables:
         ends += [_end(tree, model, loop, name, size) for name in names]
         units.append(np.where(np.asarray(loop.rows) < 3, 1.0, size))
     lead = np.broadcast_shapes(*(end.shape[:-1] for end in ends))
-    table = np.stack([np.broadcast_to(end, (*lead, 13)) for end in ends], axis=-2)
+    table = np.moveaxis(np.array([np.broadcast_to(end, (*lead, 13)) for end in ends]).reshape(-1, *lead, 13), 0, -2)
     of = (at, len(loops), np.array(loops, np.int64).reshape(-1), np.array(rows, np.int64).reshape(-1))
     return LoopTables(of, np.ascontiguousarray(table.reshape(*lead, len(loops), 26)), np.concatenate(units))
 
@@ -145,12 +145,8 @@ def _end(tree: System, model: Model, loop: Loop, name: str | None, size: float) 
 
 def loop_readings(system: System, q: Array, v: Array | None = None) -> LoopReadings:
     """Read the rows of all loops in states (..., nq), (..., nv); no v is at rest. O(depth) a row."""
-    tables, given, a = loop_tables(system), q, None
-    plain = system.without_loops.is_tree
-    if plain:
-        tree = system.open_tree
-    else:
-        tree, q, v, a = system.opened(q, v=v, a=None)
+    tables, given, base = loop_tables(system), q, system.without_loops
+    tree, q, v, a = base.opened(q, v=v, a=None)
     q = np.ascontiguousarray(q, dtype=float)
     if tables.ends.ndim > 2 and q.ndim == 1:
         q = np.tile(q, (len(tables.ends), 1))
@@ -161,7 +157,5 @@ def loop_readings(system: System, q: Array, v: Array | None = None) -> LoopReadi
     if not known(LOOP_ROWS(tree, math.prod(lead), *tables.of, q, v, tables.ends, *out)):
         configuration(tree, q)  # says what is wrong with it
         raise overflow(tree, "the rates of its loops", q=q, v=v)
-    if plain:
-        return out
     drift = out.drift if a is None else out.drift + (out.J @ a[..., None])[..., 0]  # attachments to what bends: Ẋv
-    return out._replace(J=system.narrowed(given, out.J), drift=drift)
+    return out._replace(J=base.narrowed(given, out.J), drift=drift)

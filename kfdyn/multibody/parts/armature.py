@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ShapeError
 from kfdyn.multibody.calls.arguments import checked, expect_system
-from kfdyn.multibody.flexible.rigid import expect_rigid
-from kfdyn.multibody.system import System, rebuilt
+from kfdyn.multibody.kinds import expect_rigid
+from kfdyn.multibody.system import System
 
 
 def with_armature(system: System, armature: ArrayLike) -> System:
@@ -41,9 +39,4 @@ def with_armature(system: System, armature: ArrayLike) -> System:
     rotors = checked(tree, armature, (tree.nv,), "armature")
     if rotors.ndim != 1:
         raise ShapeError(f"armature is of one robot: it must have shape ({tree.nv},), got {rotors.shape}")
-    start = tree.layout.v_start
-    bodies = tuple(
-        replace(body, armature=rotors[start[k] : start[k + 1]]) if body.hinge.nv else body
-        for k, body in enumerate(tree.bodies)
-    )
-    return system.like(rebuilt(bodies, tree.gravity, dict(tree.frames), tree.name, tree.indefinite_inertia))
+    return system.with_rotors(rotors)

@@ -95,7 +95,7 @@ def with_rotors(system: Robot, rotors: Mapping[str, Rotor]) -> Robot:
         bodies.append(rotor_body(f"{name} rotor", body, rotor))
         couplings.append(Coupling([name, f"{name} rotor"], [1.0, rotor.ratio]))
     geared = type(system)(bodies, system.gravity, dict(system.frames), system.name, couplings=couplings)
-    return geared.with_loops(system.loops) if system.loops else geared
+    return geared.with_loops(system.loops)
 
 
 def rotor_body(name: str, body: Body, rotor: Rotor) -> Body:

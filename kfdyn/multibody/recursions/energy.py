@@ -1,11 +1,11 @@
 """Kinetic and potential energy, mass centre and momentum: one outward sweep and a sum."""
 
 from kfdyn.multibody.recursions.body_frames import BodyFrames
-from kfdyn.multibody.recursions.geared import for_couplings
+from kfdyn.multibody.recursions.given import GRAVITY, Q, V
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import KINDS, dofs, outward
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import GRAVITY, Q, Swept, V, entry, put, sped, vector
+from kfdyn.multibody.recursions.swept import Swept, entry, put, sped, vector
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control_flow import loop_vars, switch
 from kfdyn.sweeps.entry import Given
@@ -124,14 +124,19 @@ def momentum_about(swept):
     put(swept.row.momentum, 0, _momentum(swept, vector(swept.row.centre)))
 
 
-def _centroidal(swept):
-    """Mass centre, or the world's origin if there is no mass, and momentum about it."""
+def mass_centre(swept):
+    """Mass centre of bodies that are swept, or the world's origin if there is no mass."""
     total = loop_vars(zeros(swept.robot).x)
     for body in outward(swept.robot):
         total.set(total.get() + body.mass)
-    swept.sweep_outward(moving=True)
     mass = total.get()
-    centre = (1.0 / where(mass == 0.0, 1.0, mass)) * _moment(swept)
+    return (1.0 / where(mass == 0.0, 1.0, mass)) * _moment(swept)
+
+
+def _centroidal(swept):
+    """Mass centre, and momentum about it."""
+    swept.sweep_outward(moving=True)
+    centre = mass_centre(swept)
     return centre, _momentum(swept, centre)
 
 
@@ -150,9 +155,3 @@ KINETIC = entry(kinetic_energy, Placed, [Q, V], [Given("energy", ())])
 MOMENTUM = entry(momentum, Placed, [Q, V], [Given("momentum", (6,))])
 CENTROIDAL = entry(centroidal_momentum, Placed, [Q, V], [Given("momentum", (6,))])
 MOMENTUM_ABOUT = entry(momentum_about, Placed, [Q, V, Given("centre", (3,))], [Given("momentum", (6,))])
-
-GEARED_MOMENT, CURVED_MOMENT = for_couplings(MOMENT, __name__)
-GEARED_POTENTIAL, CURVED_POTENTIAL = for_couplings(POTENTIAL, __name__)
-GEARED_KINETIC, CURVED_KINETIC = for_couplings(KINETIC, __name__)
-GEARED_MOMENTUM, CURVED_MOMENTUM = for_couplings(MOMENTUM, __name__)
-GEARED_CENTROIDAL, CURVED_CENTROIDAL = for_couplings(CENTROIDAL, __name__)

@@ -4,12 +4,12 @@
 turned there.
 """
 
-from kfdyn.multibody.recursions.geared import for_couplings
+from kfdyn.multibody.recursions.given import Q, V
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import Outward, along
 from kfdyn.multibody.recursions.robot import inboard
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import Q, Swept, V, entry, put, sped, vector
+from kfdyn.multibody.recursions.swept import Swept, entry, put, sped, vector
 from kfdyn.sweeps.algebra import Mat3
 from kfdyn.sweeps.control_flow import flattened, if_, loop_vars
 from kfdyn.sweeps.entry import Given, Parameter
@@ -109,8 +109,3 @@ VELOCITY = entry(frame_velocity, Path, [Q, V], [Given("velocity", (6,))], _PATH)
 ACCELERATION = entry(
     frame_acceleration, Path, [Q, V, Given("a", ("nv",), optional=True)], [Given("acceleration", (6,))], _PATH
 )
-
-GEARED_JACOBIAN, CURVED_JACOBIAN = for_couplings(JACOBIAN, __name__)
-GEARED_POSE, CURVED_POSE = for_couplings(POSE, __name__)
-GEARED_VELOCITY, CURVED_VELOCITY = for_couplings(VELOCITY, __name__)
-GEARED_ACCELERATION, CURVED_ACCELERATION = for_couplings(ACCELERATION, __name__)

@@ -4,20 +4,29 @@ Also what most of them are given, and how an entry is made of one.
 """
 
 from kfdyn.multibody.recursions.outward import WORK, Outward, axis_of, inertia_of, place_world
-from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREW, dofs, soundness
+from kfdyn.multibody.recursions.robot import REVOLUTE, ROBOT, SCREW, dofs
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
+from kfdyn.multibody.recursions.variants.geared import for_couplings
+from kfdyn.multibody.recursions.variants.varied import varied
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control_flow import flattened, if_, if_else, loop_vars
-from kfdyn.sweeps.entry import Entry, Given, Options
-from kfdyn.sweeps.records import Fields
+from kfdyn.sweeps.entry import Entry, Options
 
-Q = Given("q", ("nq",), sound=soundness())
-V = Given("v", ("nv",))
-A = Given("a", ("nv",))
-TAU = Given("tau", ("nv",))
-FORCES = Given("external_forces", ("n", 6), optional=True)
-GRAVITY = Given("gravity", (3,), shared=True, own=True)
+
+class RobotEntry(Entry):
+    """An entry over the tables of a robot, of which those for couplings follow."""
+
+    def coupled(self, kind):
+        """The same for a robot with couplings: "geared" where X is constant, "curved" where hinges follow polynomials.
+
+        What a robot's tables are made of says which it is for; one that is written for constant X serves polynomials.
+        """
+        return for_couplings(self, kind)
+
+    def varied(self):
+        """The same for robots of one topology that differ in numbers."""
+        return varied(self)
 
 
 class Reached:
@@ -98,13 +107,6 @@ def put_both(matrix, n, i, j, value):
     matrix[j * n + i] = value
 
 
-def changed(row, **others):
-    """The row as it is, but for these columns."""
-    state = Fields()
-    vars(state).update(vars(row) | others)
-    return state
-
-
 def entry(recursion, workspace, given, results, parameters=(), table=ROBOT, **options):
     """The entry of ``recursion(sweep)``, ``sweep`` being a workspace of this class; the rest as in :class:`Entry`."""
 
@@ -112,4 +114,4 @@ def entry(recursion, workspace, given, results, parameters=(), table=ROBOT, **op
         return recursion(workspace(robot, row, work))
 
     run.__name__, run.__module__ = recursion.__name__, recursion.__module__
-    return Entry(run, table, [*parameters, *given], results, workspace, Options(**options))
+    return RobotEntry(run, table, [*parameters, *given], results, workspace, Options(**options))

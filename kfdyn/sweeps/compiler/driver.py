@@ -110,7 +110,7 @@ class Code(NamedTuple):
     ``write`` writes it: it is called with what it sees of the ``arguments``, kinds of :mod:`wrapper`, and returns an
     integer, None for 0. ``module`` is the name of the module whose sources it is written from, ``key`` all else that it
     depends on; ``flags`` are the liberties of its arithmetic. ``vectorise``: lanes are for the compiler to find;
-    ``level``, 1 to 3, is how hard it works.
+    ``level``, 1 to 3, is how hard it works. ``outer(module, name, inner, arguments)`` writes what is called.
     """
 
     name: str
@@ -121,12 +121,23 @@ class Code(NamedTuple):
     flags: str
     vectorise: bool = False
     level: int = 2
+    outer: Callable[..., None] = write_wrapper
 
 
 def compiled(code):
     """The function of Python's, from the cache if it is there."""
     with _LOCK:
-        asked = code._replace(write=None, arguments=[kind.key for kind in code.arguments])
+        address, engine = located(code)
+        taken = [
+            x for kind in code.arguments if isinstance(kind, Model) for x in (kind.owner, kind.slot, kind.otherwise)
+        ]
+        return python_function(code.name, address, engine, *taken)
+
+
+def located(code):
+    """Where the function is that is called from outside, and what its code lives in."""
+    with _LOCK:
+        asked = code._replace(write=None, outer=None, arguments=[kind.key for kind in code.arguments])
         known = cache.digest(code.module, asked, machine().key())
         made = cache.load(known)
         if made is None:
@@ -134,11 +145,8 @@ def compiled(code):
                 compiling(code.name, known is None, known is not None and cache.had_before(known))
             made = _object_code(code)
             cache.save(known, made)
-        taken = [
-            x for kind in code.arguments if isinstance(kind, Model) for x in (kind.owner, kind.slot, kind.otherwise)
-        ]
         engine = _linked(made)
-        return python_function(code.name, engine.get_function_address(code.name), engine, *taken)
+        return engine.get_function_address(code.name), engine
 
 
 def written(code):
@@ -159,7 +167,7 @@ def written(code):
             f"{name}: a break or a return leaves the body of a loop, an if_ or an if_else early, but it is run once, "
             f"to its end, as code is written. Let a local remember what was found, and end a loop by while_(condition)"
         )
-    write_wrapper(module, name, inner, code.arguments)
+    code.outer(module, name, inner, code.arguments)
     return str(module)
 
 

@@ -90,8 +90,11 @@ class Model:
 class Array:
     """An argument that is a contiguous array of floats (f), int64 (i) or booleans (b); ``None`` if ``optional``.
 
-    ``batch``: the lock is let go only where it has more than one axis, so that there is work for several.
+    ``batch``: the lock is let go only where it has more than one axis, so that there is work for several. ``handed``: a
+    handler is handed it, and is not told of it beforehand.
     """
+
+    handed = False
 
     def __init__(self, dtype="f", axes=None, writeable=False, optional=False, batch=False):
         self.dtype, self.axes, self.writeable, self.optional, self.batch = dtype, axes, writeable, optional, batch

@@ -28,7 +28,7 @@ from kfdyn.textbook.sko.inverse import (
     newton_euler,
     velocities,
 )
-from kfdyn.textbook.sko.model import Model, gather, model_of, operators, recipe, scatter
+from kfdyn.textbook.sko.sko_model import Model, gather, model_of, operators, recipe, scatter
 
 __all__ = [
     "Articulated",

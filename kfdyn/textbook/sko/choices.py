@@ -10,7 +10,7 @@ import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.textbook.algebra import Array, block, identity, inverse, solve, zeros
-from kfdyn.textbook.sko.model import Model, operators
+from kfdyn.textbook.sko.sko_model import Model, operators
 
 
 def reroot(model: Model, T: Any, base: int) -> tuple[Model, Array]:

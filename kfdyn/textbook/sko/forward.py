@@ -8,7 +8,7 @@ import numpy as np
 
 from kfdyn.textbook.algebra import Array, identity, inverse, solve, zeros
 from kfdyn.textbook.sko.inverse import bias, composite_bodies, mass_matrix
-from kfdyn.textbook.sko.model import Model, operators
+from kfdyn.textbook.sko.sko_model import Model, operators
 
 
 class Articulated(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kfdyn.textbook.algebra import Array, identity, zeros
-from kfdyn.textbook.sko.model import Model, gather, scatter
+from kfdyn.textbook.sko.sko_model import Model, gather, scatter
 
 
 def velocities(model: Model, beta: Any) -> list[Any]:

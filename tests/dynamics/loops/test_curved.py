@@ -257,7 +257,7 @@ def test_polynomials_of_lines_stay_polynomials():
     close(system.expand(x[:, None]), np.stack(expected, axis=1), 1e-14)
 
 
-@pytest.mark.filterwarnings("ignore:.*too close to singular:kfdyn.io.loaded.LoadWarning")  # MuJoCo on the open tree
+@pytest.mark.filterwarnings("ignore:.*too close to singular:kfdyn.io.load_result.LoadWarning")
 def test_mujoco_is_asked_where_slides_alone_would_have_no_inertia():
     """Four slides of one body: the open tree's mass matrix is singular, and its inverse was MuJoCo's answer."""
     slides = "".join(f'<joint name="s{i}" type="slide" axis="{a}"/>' for i, a in enumerate(("1 0 0", "0 1 0", "0 0 1")))

@@ -6,11 +6,16 @@ from multibody_cases import forest, state
 from sensor_cases import S, case
 
 import kfdyn as kf
-from kfdyn.dynamics.recursions.sensing.deviations import DEVIATE
+from kfdyn.dynamics.recursions.sensing.covariances import DEVIATE
 from kfdyn.dynamics.recursions.sensing.means import SENSE
-from kfdyn.dynamics.recursions.sensing.tables import CARRIES, GENERAL, NODE, PAIR, QUIET, QUIET_PARENT
-from kfdyn.dynamics.sensors.elimination import compiled_solve
-from kfdyn.dynamics.sensors.elimination.problem import make_problem
+from kfdyn.dynamics.recursions.sensing.tables import GENERAL, NODE, PAIR, QUIET, QUIET_PARENT
+from kfdyn.dynamics.sensors import covariances
+from kfdyn.dynamics.sensors.compiled import order_of_elimination as programs
+from kfdyn.dynamics.sensors.compiled import straight
+from kfdyn.dynamics.sensors.compiled.sweeps import run
+from kfdyn.dynamics.sensors.elimination import solutions
+from kfdyn.dynamics.sensors.elimination.layout import is_served
+from kfdyn.dynamics.sensors.elimination.problem import Problem, make_problem
 from kfdyn.errors import UnobservableError
 from kfdyn.multibody.calls.prepared import model_of
 
@@ -19,18 +24,18 @@ MEANS = ("a", "tau", "body_accelerations", "hinge_forces", "external_forces")
 
 def both(system, q, v, sensors, readings):
     """The estimate by the sweep, and by numpy alone; None if the sweep does not serve."""
-    compiled_solve._ready.clear()
+    straight._ready.clear()
     fast = kf.estimate_dynamics(system, q, v, sensors, readings)
     problem = make_problem(system, q, v, sensors, readings, None)
-    if not all(compiled_solve.program_of(problem, group) for group in problem.groups):
+    if not is_served(system, problem.sensors):
         return None
     fast.std("a"), fast.checks  # now, as long as the sweep serves
-    compiled_solve._ready.clear()
+    straight._ready.clear()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled_solve, "program_of", lambda *_: None)
+        for module in (solutions, covariances):
+            patch.setattr(module, "is_served", lambda *_: False)
         slow = kf.estimate_dynamics(system, q, v, sensors, readings)
         slow.std("a"), slow.checks
-    assert fast._swift and not slow._swift
     return fast, slow
 
 
@@ -112,22 +117,25 @@ def carrying():
 
 
 @pytest.mark.parametrize("which", range(12))
-def test_what_a_hinge_cannot_decide_is_carried_inward_by_the_sweep(which):
-    """Against NumPy's elimination, which the dense joint Gaussian holds; the sweep answers all states but a few."""
+def test_what_a_hinge_cannot_decide_is_carried_inward_by_the_sweep(which, monkeypatch):
+    """Against NumPy's elimination, which the dense joint Gaussian holds; few states need a program of their own."""
     system, sensors = list(carrying())[which]
     rng = np.random.default_rng(which)
     q = np.stack([system.random_configuration(rng) for _ in range(11)])
     v = rng.normal(size=(11, system.nv))
     readings = [rng.normal(size=(11, s.size(system))) for s in sensors]
+    alone = []
+    own = Problem.own_factor
+    monkeypatch.setattr(Problem, "own_factor", lambda *args: alone.append(0) or own(*args))
+    straight._ready.clear()
+    kf.estimate_dynamics(system, q, v, sensors, readings)
+    assert len(alone) <= 2
     fast, slow = both(system, q, v, sensors, readings)
     close(fast, slow, tol=1e-9)
     problem = fast.problem
-    program = compiled_solve.program_of(problem, problem.groups[0])
-    ways = program.parameters[5].reshape(-1, NODE.width)[1:, NODE.place("way")]
-    assert program.carries and CARRIES in ways
-    states = problem.q, problem.v, compiled_solve.clean_readings(problem), problem.gravity
-    fine, found = compiled_solve.run(system, program, *states)
-    assert fine or np.isnan(found.a).any(1).mean() < 0.2
+    program = programs.program_of(problem, problem.groups[0])
+    assert program.n_values > 0
+    _, found = run(system, program, programs.states_of(problem, program, slice(None)), problem.clean_readings)
     at = int(np.flatnonzero(np.isfinite(found.a[:, 0]))[0])
     one = kf.estimate_dynamics(system, q[at], v[at], sensors, [y[at] for y in readings])
     np.testing.assert_array_equal(one.a, found.a[at])
@@ -138,10 +146,10 @@ def test_every_pattern_of_missing_readings_goes_by_its_own_program():
     rng = np.random.default_rng(5)
     readings[2][rng.random(40) < 0.4, 1] = np.nan
     readings[0][rng.random(40) < 0.4] = np.nan
-    compiled_solve._ready.clear()
+    straight._ready.clear()
     est = kf.estimate_dynamics(system, q, v, sensors, readings)
     groups = est.problem.groups
-    assert len(groups) == 4 and all(compiled_solve.program_of(est.problem, group) is not None for group in groups)
+    assert len(groups) == 4 and all(programs.program_of(est.problem, group) is not None for group in groups)
     for i in range(0, 40, 7):
         one = kf.estimate_dynamics(system, q[i], v[i], sensors, [y[i] for y in readings])
         for key in MEANS:
@@ -154,13 +162,16 @@ def test_plain_python_computes_the_same():
     system, q, v, sensors, readings = every_kind(seed=9)
     compiled = kf.estimate_dynamics(system, q, v, sensors, readings)
     problem = make_problem(system, q, v, sensors, readings, None)
-    program = compiled_solve.program_of(problem, problem.groups[0])
+    program = programs.program_of(problem, problem.groups[0])
     y = np.concatenate(problem.readings, axis=1) - np.concatenate([s.biases(system) for s in sensors])
-    n = system.n_bodies
-    told = n, n, program.n_rows, program.n_unknowns
+    y = np.concatenate([y, np.zeros((1, program.blank))], axis=1)
+    n, loops = system.n_bodies, (np.zeros((1, 0, 6)), np.zeros((1, 0)))
+    told = n, n, program.n_rows, program.n_unknowns, program.n_values
+    source = np.zeros((1, 2 * system.nv + 18 * n))
     out = [np.empty((1, system.nv)), np.empty((1, system.nv)), *(np.empty((1, n, 6)) for _ in range(4))]
-    out += [np.empty((1, program.n_rows)), np.empty((1, program.n_unknowns))]
-    arrays = (*program.parameters, *told, problem.q, problem.v, y, problem.gravity, *out)
+    out += [np.empty((1, count)) for count in told[2:]]
+    given = problem.q, problem.v, y, problem.gravity, *loops, source
+    arrays = (*program.parameters, source.shape[1], *told, *given, *out)
     assert SENSE.plain(model_of(system), *arrays) == 1
     np.testing.assert_allclose(out[0][0], compiled.a, rtol=1e-10, atol=1e-11)
     np.testing.assert_allclose(out[3][0], compiled.hinge_forces, rtol=1e-10, atol=1e-10)
@@ -171,10 +182,13 @@ def test_plain_python_computes_the_same_deviations():
     system, q, v, sensors, readings = every_kind(seed=9)
     compiled = kf.estimate_dynamics(system, q, v, sensors, readings)
     problem = make_problem(system, q, v, sensors, readings, None)
-    program = compiled_solve.program_of(problem, problem.groups[0])
+    program = programs.program_of(problem, problem.groups[0])
     n = system.n_bodies
     out = [np.empty((1, system.nv)), np.empty((1, system.nv)), *(np.empty((1, n, 6)) for _ in range(3))]
-    assert DEVIATE.plain(model_of(system), *program.parameters, n, problem.q, *out) == 1
+    out += [np.empty((1, n, 78)), np.empty((1, program.joint[-1]))]
+    told = n, n, program.joint[-1]
+    arrays = (*program.parameters, *told, problem.q, np.zeros((1, 0, 6)), *out)
+    assert DEVIATE.plain(model_of(system), *arrays) == 1
     for key, found in zip(MEANS, out):
         np.testing.assert_allclose(found[0], compiled.std(key), rtol=1e-9, atol=1e-10)
 
@@ -212,27 +226,34 @@ def test_nodes_of_every_way():
         fast, slow = both(robot, q, v, sensors, readings)
         close(fast, slow, tol=1e-10)
         problem = fast.problem
-        nodes = compiled_solve.program_of(problem, problem.groups[0]).parameters[5].reshape(-1, NODE.width)
+        nodes = programs.program_of(problem, problem.groups[0]).parameters[0].kept["nodes"].reshape(-1, NODE.width)
         ways |= set(nodes[1:, NODE.place("way")].tolist())
     assert ways == {GENERAL, PAIR, QUIET, QUIET_PARENT}
 
 
-def test_a_state_that_the_order_does_not_suit_is_left_to_numpy(monkeypatch):
-    system, q, v, sensors, readings = every_kind(batch=(5,))
-    _, slow = both(system, q, v, sensors, readings)
-    run, spoilt = compiled_solve.run, []
+def test_states_that_an_order_does_not_suit_go_to_a_careful_one_and_then_to_their_own(monkeypatch):
+    """An exact accelerometer near singular wrists: three programs answer, each what those before it do not suit."""
+    robot, rng = kf.models.humanoid(), np.random.default_rng(0)
+    sensors = [S.JointTorque(0.25), S.Accelerometer(robot.body_names[-1], 0.0)]
+    v = 0.3 * rng.normal(size=(64, robot.nv))
+    q = kf.integrate(robot, np.tile(robot.neutral(), (64, 1)), 0.3 * rng.normal(size=(64, robot.nv)))
+    readings = [rng.normal(size=(64, s.size(robot))) for s in sensors]
+    fast, slow = both(robot, q, v, sensors, readings)
+    close(fast, slow)
+    asked = []
 
-    def partly(*args, **more):
-        fine, answers = run(*args, **more)
-        for array in answers:
-            array[3] = np.nan  # as the sweep marks it
-        spoilt.append(fine)
-        return False, answers
+    def counted(system, program, states, *more, **options):
+        fine, found = run(system, program, states, *more, **options)
+        asked.append((len(found.a), int(np.isnan(found.a).any(1).sum())))
+        return fine, found
 
-    monkeypatch.setattr(compiled_solve, "run", partly)
-    compiled_solve._ready.clear()
-    close(kf.estimate_dynamics(system, q, v, sensors, readings), slow, tol=1e-10)
-    assert spoilt
+    monkeypatch.setattr(solutions, "run", counted)
+    again = kf.estimate_dynamics(robot, q[::-1], v[::-1], sensors, [y[::-1] for y in readings])
+    np.testing.assert_array_equal(again.a[::-1], fast.a)  # whoever else is there
+    assert asked[0][0] == 64 and 64 > asked[0][1] > asked[1][1]
+    monkeypatch.setattr(programs, "program_of", lambda *_: None)
+    own = kf.estimate_dynamics(robot, q[:5], v[:5], sensors, [y[:5] for y in readings])
+    np.testing.assert_allclose(own.a, fast.a[:5], rtol=0, atol=1e-9 * np.abs(fast.a).max())
 
 
 def test_straight_calls_answer_the_same_and_look_at_their_arguments():

@@ -38,8 +38,11 @@ def test_coupled_motion_is_that_of_the_reduced_equations():
     )
     assert damped.worst_energy_drift < 1e-6  # the work of the dampers is counted
     assert np.abs(damped.q - implicit.q).max() < 3e-3  # of first order
-    with pytest.raises(ModelError, match=r"RK45 is for trees.*take rk4, symplectic, implicit or euler$"):
-        kf.simulate(s, s.neutral(), np.ones(3), [0, 1], method="RK45")
+    adaptive = kf.simulate(s, s.neutral(), np.ones(3), np.linspace(0, 0.4, 81), method="RK45", rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(adaptive.q, motion.q, atol=1e-7)
+    held = s.with_loops([kf.Loop(None, s.body_names[-1], "point")])
+    with pytest.raises(ModelError, match=r"RK45: system .* has 1 coupling and 1 loop.*take rk4, implicit or euler$"):
+        kf.simulate(held, s.neutral(), np.zeros(3), [0, 1], method="RK45")
     kf.simulate(s, s.neutral(), np.ones(3), [0, 1e-3], method="symplectic")  # as advised
 
 

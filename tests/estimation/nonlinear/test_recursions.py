@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from kfdyn.estimation.nonlinear import recursions
+from kfdyn.estimation.nonlinear.recursions import halves, sigma_points
 
 
 @pytest.mark.parametrize("plain", [False, True])
 def test_halves_of_a_step(plain):
-    used = (recursions.linearly_corrected, recursions.corrected, recursions.predicted)
+    used = (halves.linearly_corrected, halves.corrected, halves.predicted)
     linearly_corrected, corrected, predicted = (f.plain if plain else f for f in used)
     rng = np.random.default_rng(0)
     rows, n, m, p = 3, 5, 4, 2
@@ -17,11 +17,11 @@ def test_halves_of_a_step(plain):
     P, H, T = A @ A.transpose(0, 2, 1), rng.normal(size=(rows, m, n)), rng.normal(size=(rows, m))
     B, Q, R = rng.normal(size=(rows, n, p)), np.diag([1.0, 0.0]), rng.normal(size=(rows, m, m))
     R = R @ R.transpose(0, 2, 1)
-    C, D = np.empty((rows, n, m)), np.empty((rows, m, m))
+    C, D = np.empty((rows, m, n)), np.empty((rows, m, m))
     rest = [np.empty(size) for size in (rows * (n + 2 * m + 2), rows * n * n, rows * m * m, n * m)]
     given = (P.ravel(), H.ravel(), R.ravel(), m * m, C.ravel(), D.ravel(), T.ravel(), np.ones(rows * m, bool))
     assert linearly_corrected(*given, *rest, n, m, rows) == -1
-    np.testing.assert_allclose(C, P @ H.transpose(0, 2, 1), rtol=1e-12)
+    np.testing.assert_allclose(C, H @ P, rtol=1e-12)
     np.testing.assert_allclose(D, H @ P @ H.transpose(0, 2, 1) + R, rtol=1e-11)
     np.testing.assert_array_equal(D, D.transpose(0, 2, 1))
     seen = np.ones((rows, m), bool)
@@ -37,9 +37,9 @@ def test_halves_of_a_step(plain):
     assert corrected(*flat, work, n, m, rows) == -1
     for b in range(rows):
         s = seen[b]
-        gain = C[b][:, s] @ np.linalg.inv(D[b][np.ix_(s, s)]) if s.any() else np.zeros((n, 0))
+        gain = C[b][s].T @ np.linalg.inv(D[b][np.ix_(s, s)]) if s.any() else np.zeros((n, 0))
         np.testing.assert_allclose(found[b, :n], gain @ T[b, s], atol=1e-10)
-        np.testing.assert_allclose(P_plus[b], P[b] - gain @ C[b][:, s].T, atol=1e-10)
+        np.testing.assert_allclose(P_plus[b], P[b] - gain @ C[b][s], atol=1e-10)
         nu = np.linalg.solve(D[b][np.ix_(s, s)], T[b, s])
         np.testing.assert_allclose(found[b, n : n + m], np.where(s, T[b], 0.0))
         np.testing.assert_allclose(found[b, n + m : n + 2 * m][s], nu, atol=1e-10)
@@ -67,7 +67,7 @@ def test_halves_of_a_step(plain):
 
 @pytest.mark.parametrize("plain", [False, True])
 def test_sigma_points_and_their_moments(plain):
-    spread, moments = (f.plain if plain else f for f in (recursions.spread, recursions.moments))
+    spread, moments = (f.plain if plain else f for f in (sigma_points.spread, sigma_points.moments))
     rng = np.random.default_rng(1)
     rows, d, gamma = 2, 3, 1.7
     A = rng.normal(size=(rows, d, d))

@@ -8,12 +8,13 @@ coordinate does. The reduced matrix is solved as L D L*: gears are few, and it i
 
 from kfdyn.dynamics.recursions import hybrid
 from kfdyn.dynamics.recursions.articulated import ROUNDING, everything
-from kfdyn.dynamics.recursions.elimination import factor, solve_rows, solve_upper
 from kfdyn.dynamics.recursions.inverse import INVERSE
 from kfdyn.dynamics.recursions.mass_matrix import LOADED_MASS_MATRIX
 from kfdyn.dynamics.recursions.slopes.derivatives_inverse import INVERSE_DERIVATIVES
-from kfdyn.multibody.recursions.geared import GEARED, LARGEST, Around, Kept, curved, geared, own
-from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V, changed, entry, put_both
+from kfdyn.dynamics.recursions.small_ldl import factor, solve_rows, solve_upper
+from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, A, Q, V, changed
+from kfdyn.multibody.recursions.swept import entry, put_both
+from kfdyn.multibody.recursions.variants.geared import GEARED, LARGEST, Around, Kept, own
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import if_else, loop, loop_vars
 from kfdyn.sweeps.entry import Given
@@ -230,12 +231,6 @@ GEARED_HYBRID = entry(
     hybrid.MARKS,
     table=GEARED,
 )
-GEARED_INVERSE_DERIVATIVES = geared(INVERSE_DERIVATIVES, __name__)
 GEARED_FORWARD_DERIVATIVES = _entry(
     geared_forward_derivatives, Differentiated, [Q, V, TAU, GRAVITY], [*_BY, A], block=8
 )
-
-CURVED_FORWARD = curved(GEARED_FORWARD)
-CURVED_MASS_MATRIX_INVERSE = curved(GEARED_MASS_MATRIX_INVERSE)
-CURVED_VARIANCES = curved(GEARED_VARIANCES)
-CURVED_HYBRID = curved(GEARED_HYBRID)

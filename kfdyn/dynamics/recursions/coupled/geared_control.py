@@ -10,14 +10,15 @@ from kfdyn.dynamics.recursions.articulated import everything
 from kfdyn.dynamics.recursions.compliance import COMPLIANCE
 from kfdyn.dynamics.recursions.control import OnAxes, matrix
 from kfdyn.dynamics.recursions.coupled.geared import Driven, Weighed, like_that_of_trees
-from kfdyn.dynamics.recursions.elimination import solve_lower_rows
 from kfdyn.dynamics.recursions.gains import add_gains
 from kfdyn.dynamics.recursions.inverse import INVERSE
+from kfdyn.dynamics.recursions.small_ldl import solve_lower_rows
 from kfdyn.multibody.recursions.displacement import difference
 from kfdyn.multibody.recursions.frames import ACCELERATION
-from kfdyn.multibody.recursions.geared import Around, Kept, coordinates, curved
+from kfdyn.multibody.recursions.given import changed
 from kfdyn.multibody.recursions.robot import inboard
-from kfdyn.multibody.recursions.swept import Swept, changed, put_both, six, vector
+from kfdyn.multibody.recursions.swept import Swept, put_both, six, vector
+from kfdyn.multibody.recursions.variants.geared import Around, Kept, coordinates
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import flattened, loop, loop_vars
 from kfdyn.sweeps.functions import minimum
@@ -165,7 +166,3 @@ GEARED_OPERATIONAL_SPACE_CONTROL = like_that_of_trees(
     _CONTROL, geared_operational_space_control, Task, _CONTROL.parameters
 )
 GEARED_COMPLIANCE = like_that_of_trees(COMPLIANCE, geared_compliance, Compliance, COMPLIANCE.parameters)
-
-CURVED_COMPUTED_TORQUE = curved(GEARED_COMPUTED_TORQUE)
-CURVED_OPERATIONAL_SPACE_CONTROL = curved(GEARED_OPERATIONAL_SPACE_CONTROL)
-CURVED_COMPLIANCE = curved(GEARED_COMPLIANCE)

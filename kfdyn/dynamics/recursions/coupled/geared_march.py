@@ -7,9 +7,10 @@ from kfdyn.dynamics.recursions.coupled.geared import Driven, like_that_of_trees
 from kfdyn.dynamics.recursions.steps.march import MARCH, ONE_STAGE, Steps, march, one_stage
 from kfdyn.multibody.recursions.displacement import difference
 from kfdyn.multibody.recursions.energy import Placed
-from kfdyn.multibody.recursions.geared import Expansion, Kept, coordinates, curved
+from kfdyn.multibody.recursions.given import changed
 from kfdyn.multibody.recursions.robot import outward
-from kfdyn.multibody.recursions.swept import changed, push_on
+from kfdyn.multibody.recursions.swept import push_on
+from kfdyn.multibody.recursions.variants.geared import Expansion, Kept, coordinates
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import if_, loop
 
@@ -92,6 +93,3 @@ def geared_stage(m):
 
 GEARED_MARCH = like_that_of_trees(MARCH, geared_march, GearedMarch, MARCH.parameters)
 GEARED_ONE_STAGE = like_that_of_trees(ONE_STAGE, geared_stage, GearedMarch, ONE_STAGE.parameters)
-
-CURVED_MARCH = curved(GEARED_MARCH)
-CURVED_ONE_STAGE = curved(GEARED_ONE_STAGE)

@@ -7,9 +7,9 @@ from kfdyn.dynamics.recursions.flexible.flexible_filter import flexible_entry
 from kfdyn.dynamics.recursions.inverse import NewtonEuler, inverse_dynamics
 from kfdyn.multibody.recursions.attachments import carried_frame
 from kfdyn.multibody.recursions.bending import ATTACHED, BENT, Bending
+from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, A, Q, V
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, A, Q, V
 from kfdyn.sweeps.control_flow import if_, if_else, loop, loop_vars
 
 

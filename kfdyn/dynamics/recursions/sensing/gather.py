@@ -2,10 +2,12 @@
 
 from kfdyn.dynamics.recursions.articulated import everything
 from kfdyn.dynamics.recursions.sensing import tables
+from kfdyn.dynamics.recursions.sensing.general import General
 from kfdyn.dynamics.recursions.sensing.message import ALPHA, LAMBDA, MESSAGE, SIX, UPPER, Block, Message, total
 from kfdyn.dynamics.recursions.sensing.unknowns import Unknowns
+from kfdyn.multibody.recursions.given import changed
 from kfdyn.multibody.recursions.hinges import zeros
-from kfdyn.multibody.recursions.robot import INDEX, REVOLUTE, SCREW, inward
+from kfdyn.multibody.recursions.robot import INDEX, REVOLUTE, SCREW, Body, dofs, inward
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.swept import Swept, six
 from kfdyn.sweeps.algebra import Mat3, Vec3
@@ -21,22 +23,32 @@ class Sensing(Swept):
     #: Whether readings go with the matrices.
     means: bool
 
+    #: Places of a source: of a and tau by dof, of α, f and external forces by body.
+    ON_A, ON_TAU = 0, 1
+    ON_ALPHA, ON_F, ON_X = 0, 1, 2
+
     def __init__(self, robot, row, work):
+        row = changed(row, **vars(tables.TABLES.at(row.program)))
         super().__init__(robot, row, work)
         self.nodes, self.measured = tables.NODE.rows(row.nodes), tables.ROW.rows(row.rows)
         self.own = tables.OWN.rows(row.own)
         self.pushes, self.frames = tables.PUSH.rows(row.push), tables.FRAME.rows(row.frames)
+        self.wides, self.loads = tables.WIDE.rows(row.wide), tables.LOAD.rows(row.loads)
+        self.loose, self.inner_nodes = tables.LOOSE.rows(row.loose), tables.CHILD.rows(row.inner_nodes)
+        self.ends = tables.END.rows(row.loop_ends)
 
     @staticmethod
     def layout(robot, row):
-        """Messages in slots, one to work on, rows of S; X of unknowns, columns and 𝒦 of one node.
+        """Messages in slots, one to work on, rows of S and K; X; columns and Γ of one node; what is carried.
 
         Then answers: α, f and external forces in the system's order and then the world's, q̈ and tau.
         """
         n, nv, most = robot.n + 1, robot.nv, row.most
         return {
-            "slots": (robot.slots + 1) * MESSAGE, "here": MESSAGE, "S": (SCREW, row.n_rows),
-            "X": (tables.SOLVED, row.n_unknowns), "columns": 12 * most, "matrix": most * (2 * most + 13),
+            "slots": (robot.slots + 1) * MESSAGE, "here": MESSAGE, "S": (SCREW, row.n_rows), "K": (SCREW, row.n_rows),
+            "X": (tables.SOLVED, row.n_unknowns), "columns": 13 * most, "matrix": most * (most + 13),
+            "whole": most * most, "half": most * most, "store": row.n_store, "beside": row.n_beside,
+            "sizes": 6, "before": ALPHA,
             "alpha": (SCREW, n), "f": (SCREW, n), "x": (SCREW, n), "a": nv, "tau": nv,
         }  # fmt: skip
 
@@ -65,17 +77,15 @@ class Sensing(Swept):
                     if simple:
                         self._eliminate_pair(unknowns)
                     else:
-                        self.eliminate(unknowns)
+                        General(self, body).eliminate()
                 for _ in if_(body.parent != 0):
                     message.leave(body)
                     if quiet:
                         for _ in if_(node.way == tables.QUIET):
                             message.pass_unknown(body)
+        for _ in if_(self.nodes[0].way == tables.GENERAL):  # what loops and couplings of several trees share
+            General(self, Body(self.robot, 0)).eliminate()
         return now(self.least)
-
-    def eliminate(self, unknowns):
-        """Of a node in general."""
-        unknowns.eliminate()
 
     def _eliminate_pair(self, unknowns):
         """Of a revolute hinge half of the row of H is zero, which pays where only means are wanted."""
@@ -151,6 +161,24 @@ class Sensing(Swept):
             axis = (turn if c < 6 else Mat3.identity()).column(c % 3)
             column.set(Spatial(axis, Vec3.zero()) if c % 6 < 3 else Spatial(arm.cross(axis), axis))
         return column.get()
+
+    def source(self, of, body):
+        """The source of one of the quantities of a body."""
+        return six(self.row.source, 2 * self.robot.nv + 6 * (of * self.robot.n + body.body))
+
+    def shift_of(self, body):
+        """What is put in for λ where f and tau = H f + R q̈ have sources."""
+        shift = loop_vars(self.source(self.ON_F, body))
+        for i in dofs(self.robot, body):
+            shift.set(shift.get() + self.row.source[self.ON_TAU * self.robot.nv + i] * self.rows_of_H[i].h)
+        return shift.get()
+
+    def pulled_push(self, body, i, pull):
+        """ΣP* of a spatial vector for one push."""
+        out = local(everything(self.robot, 0.0))
+        for j, w in self.weights(self.pushes[i], i):
+            out.set(out + w * self.push_column(body, self.pushes[j]).dot(pull))
+        return now(out)
 
     def spread(self, body, node):
         """C += PΣP* and γ_λ −= Pμ of external forces."""

@@ -6,7 +6,7 @@ configuration along velocities of the stages to another::
     a_m from (Q_m, V_m, τ_m),   V_(m+1) = v + h c_m a_m,   Q_(m+1) = Q_base(m) ⊕ h Σ_j A_mj V_j,   v ← v + h Σ b_m a_m
 
 Q_0 = q, V_0 = v, and the last Q is the new q. Runge and Kutta's method on the configuration space has four stages and
-five moves, semi-implicit Euler one of each (see :mod:`kfdyn.dynamics.simulation.marching`, where the tables are).
+five moves, semi-implicit Euler one of each (tables in :mod:`kfdyn.dynamics.simulation.compiled_stepper`).
 """
 
 from kfdyn.dynamics.recursions.articulated import Filter, everything
@@ -14,9 +14,10 @@ from kfdyn.dynamics.recursions.forward import forward_dynamics
 from kfdyn.dynamics.recursions.gains import add_gains
 from kfdyn.multibody.recursions.displacement import REACH, difference, moved
 from kfdyn.multibody.recursions.energy import PLACE, speed_of
+from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, Q, V, changed
 from kfdyn.multibody.recursions.robot import outward
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, Q, V, changed, entry, push_on
+from kfdyn.multibody.recursions.swept import entry, push_on
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import if_, loop, loop_vars, while_
 from kfdyn.sweeps.entry import Given, Parameter

@@ -12,8 +12,9 @@ from kfdyn.dynamics.recursions.forward import forward_dynamics
 from kfdyn.dynamics.recursions.steps.lagrangian import Lagrange, ad_star, add, lagrangian, twist
 from kfdyn.dynamics.simulation.symplectic.implicit_equations import CONTRACTION, MOST_CORRECTIONS, ROUNDING, STAGNANT
 from kfdyn.multibody.recursions.displacement import moved
+from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, Q, V, changed
 from kfdyn.multibody.recursions.robot import BALL, dofs, outward
-from kfdyn.multibody.recursions.swept import FORCES, GRAVITY, TAU, Q, V, changed, entry
+from kfdyn.multibody.recursions.swept import entry
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import if_, loop, loop_vars, while_
 from kfdyn.sweeps.entry import Given, Parameter

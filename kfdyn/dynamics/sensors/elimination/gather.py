@@ -29,7 +29,17 @@ from kfdyn.dynamics.sensors.elimination.message import (
     joined_unknowns,
     of_hinge,
 )
-from kfdyn.dynamics.sensors.elimination.pivoting import BOUND_AGAIN, BOUND_ELSEWHERE, CONDITION, Choice, choose, sizes
+from kfdyn.dynamics.sensors.elimination.pivoting import (
+    BOUND,
+    BOUND_AGAIN,
+    BOUND_ELSEWHERE,
+    CAREFUL,
+    CONDITION,
+    ROOT_CONDITION,
+    Choice,
+    choose,
+    sizes,
+)
 from kfdyn.dynamics.sensors.sensor import Array
 from kfdyn.multibody import FlexibleSystem, LinkTerms, System, integrate
 from kfdyn.multibody.links import open_terms
@@ -40,8 +50,12 @@ def gather(
     terms: LinkTerms,
     choices: dict[int, Choice] | None = None,
     pins: dict[int, Array] | None = None,
+    careful: bool = False,
 ) -> Factor:
-    """Factor B states at once; without ``choices`` they are made for the first state. ``pins`` add to roots' 𝒦."""
+    """Factor B states at once; without ``choices`` they are made for the first state. ``pins`` add to roots' 𝒦.
+
+    ``careful``: where something is carried or might be, what can be carried on is.
+    """
     size = len(terms.l)
     factors: dict[int, NodeFactor] = {}
     made: dict[int, Choice] = dict(choices or {})
@@ -59,7 +73,9 @@ def gather(
         first = E.shape[-2]
         if k not in made:
             held = [i for i, name in enumerate(names, first) if name in layout.waiting]
-            made[k] = choose(whole[0], _scales(layout, node, data, made, T), first, node.parent < 0, held)
+            carries = careful and (Gamma.shape[-1] > first or data.K.any())
+            bound = CAREFUL if carries else BOUND
+            made[k] = choose(whole[0], _scales(layout, node, data, made, T), first, node.parent < 0, held, bound)
         choice = made[k]
         passed[k] = [names[i] for i in choice.carry] if layout.waiting else []
         gone, keep = choice.eliminate + first, np.concatenate([np.arange(first), choice.carry + first])
@@ -94,11 +110,6 @@ def _growth(layout: Layout, node: Node, choice: Choice, whole: Array, beside: Ar
     size = sizes(whole * every[:, None] * every, head)[:, keep[:, None], keep]
     growth = (np.abs(left) / size).max((1, 2), initial=0.0)
     return np.where(np.isfinite(growth), growth, np.inf)
-
-
-# Condition of a root's matrix, in natural scales, from which it counts as singular: what is carried on because it is
-# zero outboard arrives with the rounding of all the eliminations between.
-ROOT_CONDITION = 1e12
 
 
 def _inverse(block: Array) -> tuple[Array, Array]:
@@ -156,11 +167,11 @@ def _passed_on(unit: Array) -> Array:
 
 
 @lru_cache(maxsize=64)
-def in_general_position(layout: Layout) -> Factor | None:
+def in_general_position(layout: Layout, careful: bool = False) -> Factor | None:
     """The factor of one state there, with its choices; None where the sensors leave something undetermined even so."""
     system = layout.system
     q = general_position(system)[None]
-    factor = gather(layout, terms_of(system, q, np.zeros((1, system.nv)), system.gravity[None]))
+    factor = gather(layout, terms_of(system, q, np.zeros((1, system.nv)), system.gravity[None]), careful=careful)
     return None if unsuited(factor)[0] else factor
 
 

@@ -270,6 +270,19 @@ def _pushes(i: int, cov: Array, unit: Array) -> list[tuple[Push, bool, float]]:
     return out
 
 
+@lru_cache(maxsize=64)
+def is_served(system: System, sensors: tuple[Sensor, ...]) -> bool:
+    """Whether the compiled sweeps serve a set of sensors; what they do not is eliminated by NumPy.
+
+    They are for rigid bodies. A force with a covariance of 1e9 where others have 1 needs LAPACK's digits.
+    """
+    if dofs_of(system).width > 6 or not system.nv:
+        return False
+    unit, forces = natural_units(system), [sensor for sensor in sensors if isinstance(sensor, ExternalForce)]
+    pushes = [found for force in forces for found in _pushes(0, force.blocks(system)[0], unit)]
+    return not any(is_loose and not push.flat for push, is_loose, _ in pushes)
+
+
 def _row_scale(system: System, own: Rows, piece: Piece, terms: LinkTerms, unit: Array) -> Array:
     """Size of what each row of a piece reads when α, or the force that it reads, has the natural scale."""
     D = len(unit) // 2

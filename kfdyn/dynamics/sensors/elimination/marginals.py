@@ -19,17 +19,16 @@ from kfdyn.dynamics.sensors.sensor import Array
 
 
 class Local(NamedTuple):
-    """Covariances (B, ·, ·) at node k: of a, tau, α, f, the external force, and m of its rows; and Z_λα."""
+    """Covariances (B, ·, ·) at node k: of q̈, of m of its rows, and of (α, λ, u); of m and λ their negatives.
+
+    ``others``: variances (B, ·) of tau, f and the external force, if they are at hand.
+    """
 
     k: int
     a: Array
-    tau: Array
-    alpha: Array
-    f: Array
-    external: Array
     m: Array
-    lam_alpha: Array
     z: Array
+    others: tuple[Array, Array, Array] | None = None
 
 
 def marginals(factor: Factor) -> Iterator[Local]:
@@ -63,13 +62,9 @@ def marginals(factor: Factor) -> Iterator[Local]:
         yield Local(
             k,
             whole[:, n : n + m, n : n + m],
-            H @ C @ back + _around(to_tau, whole),
-            Z[:, alpha, alpha],
-            C + _around(to_f, Z),
-            spread + _around(to_x, Z),
             -whole[:, n + m :, n + m :],
-            Z[:, lam, alpha],
             Z,
+            (H @ C @ back + _around(to_tau, whole), C + _around(to_f, Z), spread + _around(to_x, Z)),
         )
         at, Z = head + node.n_own, own.parted_covariance(Z)
         for j in node.children:

@@ -19,8 +19,13 @@ from kfdyn.dynamics.sensors.sensor import Array, Index
 # Growth of entries that an elimination may bring: when a choice is made, in other states that are to be like the one
 # it was made for, and before a state is refused. From node to node it multiplies, and with it what rounding costs.
 BOUND, BOUND_ELSEWHERE, BOUND_AGAIN = 5.0, 20.0, 1e3
+# The same where something is carried and the choice is to be careful.
+CAREFUL = 0.2
 # Largest entry that an elimination may leave behind, in natural scales: beyond, what is zero could not be told.
 LARGEST = 1e3
+# Condition of a root's matrix, in natural scales, from which it counts as singular: what is carried on because it is
+# zero outboard arrives with the rounding of all the eliminations between.
+ROOT_CONDITION = 1e12
 # Condition of a node's matrix, in natural scales, up to which all its unknowns may be eliminated together.
 CONDITION = 1e7
 # A pivot below this part of the largest entry (and of 1), in natural scales, may be the rounding of zero.
@@ -37,10 +42,12 @@ class Choice(NamedTuple):
     scale: Array
 
 
-def choose(matrix: Array, scale: Array, first: int, is_root: bool, held: Sequence[int] = ()) -> Choice:
+def choose(
+    matrix: Array, scale: Array, first: int, is_root: bool, held: Sequence[int] = (), bound: float = BOUND
+) -> Choice:
     """Choose for one node; ``matrix`` (n, n) has the unknowns from row ``first`` on, ``scale`` (n,) their sizes.
 
-    Those ``held`` are carried on in any case.
+    Those ``held`` are carried on in any case; ``bound`` is the growth that an elimination may bring.
     """
     count = len(matrix) - first
     everything = np.arange(count)
@@ -49,7 +56,7 @@ def choose(matrix: Array, scale: Array, first: int, is_root: bool, held: Sequenc
     G = matrix * np.outer(scale, scale)
     size, nothing = sizes(G[None], first)[0], TINY * max(1.0, float(np.abs(G).max(initial=0.0)))
     left, done = [i for i in range(first, len(matrix)) if i not in held], []
-    if _all_at_once(G, size, left, 10 * nothing):
+    if _all_at_once(G, size, left, 10 * nothing, bound):
         left, done = [], left
     while left:
         pivot = _pivot(G, left)
@@ -58,7 +65,7 @@ def choose(matrix: Array, scale: Array, first: int, is_root: bool, held: Sequenc
         if np.abs(block).max() < nothing or not abs(np.linalg.det(block)) > 0:
             break
         update = beside.T @ np.linalg.solve(block, beside)
-        if growth(update, size[np.ix_(rest, rest)]) > BOUND:
+        if growth(update, size[np.ix_(rest, rest)]) > bound:
             break
         G[np.ix_(rest, rest)] -= update
         done += pivot
@@ -66,14 +73,14 @@ def choose(matrix: Array, scale: Array, first: int, is_root: bool, held: Sequenc
     return Choice(np.sort(np.array(done, int)) - first, np.sort(np.array([*left, *held], int)) - first, scale[first:])
 
 
-def _all_at_once(G: Array, size: Array, every: list[int], nothing: float) -> bool:
+def _all_at_once(G: Array, size: Array, every: list[int], nothing: float, bound: float) -> bool:
     """Whether all unknowns may go: what matters is the growth that they bring together, not one after the other."""
     block, rest = G[np.ix_(every, every)], [i for i in range(len(G)) if i not in every]
     values = np.linalg.svd(block, compute_uv=False)
     if not every or not values[-1] > max(values[0] / CONDITION, nothing):  # else it may be the rounding of zero
         return False
     beside = G[np.ix_(every, rest)]
-    return growth(beside.T @ np.linalg.solve(block, beside), size[np.ix_(rest, rest)]) <= BOUND
+    return growth(beside.T @ np.linalg.solve(block, beside), size[np.ix_(rest, rest)]) <= bound
 
 
 def sizes(G: Array, first: int) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -48,38 +49,61 @@ class Problem:
 
     def layout(self, group: Group) -> Layout:
         """Where the readings of a group of states enter."""
-        rows = independent_rows(self.system, self.q[0].tobytes()) if self.system.loops else ()
-        return make_layout(self.system, self.sensors, group.pattern, rows)
+        return make_layout(self.system, self.sensors, group.pattern, self.loop_rows)
 
-    def parts(self) -> Iterator[tuple[Index, Factor]]:
-        """Indices of states, and their factor, until all had their turn."""
-        for group in self.groups:
-            yield from self.parts_of(group, group.members)
+    @property
+    def loop_rows(self) -> tuple[tuple[int, ...], ...]:
+        """Of every loop the rows that do not follow from others."""
+        return independent_rows(self.system, self.q[0].tobytes()) if self.system.loops and self.size else ()
 
-    def parts_of(self, group: Group, members: Index) -> Iterator[tuple[Index, Factor]]:
-        """The same of some states of a group."""
-        layout = self.layout(group)
+    @property
+    def bias(self) -> Array:
+        """The biases of all sensors, one after the other."""
+        return _bias(self.system, self.sensors)
+
+    @property
+    def clean_readings(self) -> Array:
+        """All readings (B, ·) less biases, zero where missing."""
+        return np.nan_to_num(np.concatenate(self.readings, axis=1)) - self.bias if self.readings else self.bias
+
+    def parts_of(self, group: Group) -> Iterator[tuple[Index, Factor]]:
+        """Indices of states of a group, and their factor by NumPy, until all had their turn."""
+        layout, members = self.layout(group), group.members
         for at in range(0, len(members), AT_ONCE):
             yield from self._suited(layout, members[at : at + AT_ONCE], general=True)
 
     def _suited(self, layout: Layout, members: Index, general: bool) -> Iterator[tuple[Index, Factor]]:
         """Factor as in general position; states that this does not suit get choices of their own, or are refused."""
-        while members.size:
-            kept = in_general_position(layout) if general else None
-            factor = gather(layout, self.terms(members), None if kept is None else kept.choices)
-            wrong = unsuited(factor) if kept is None else unlike(factor)
-            if kept is None and wrong[0]:  # chosen for this very state, and still singular: so it is
-                raise undetermined(layout, self.terms(members[:1]), self.lead, int(members[0])).error()
-            if not wrong.any():
-                yield members, factor
-                return
-            if not wrong.all():
-                yield from self._suited(layout, members[~wrong], general)
-            members, general = members[wrong], False
+        kept = in_general_position(layout) if general else None
+        if kept is None:
+            for k in members:
+                yield np.array([k]), self.own_factor(layout, k)
+            return
+        factor = gather(layout, self.terms(members), kept.choices)
+        wrong = unlike(factor)
+        if not wrong.any():
+            yield members, factor
+            return
+        if not wrong.all():
+            yield from self._suited(layout, members[~wrong], general)
+        yield from self._suited(layout, members[wrong], general=False)
+
+    def own_factor(self, layout: Layout, k: Index) -> Factor:
+        """The factor of state k with choices of its own, or an error that names what is undetermined."""
+        terms = self.terms(np.array([k]))
+        factor = gather(layout, terms)
+        if unsuited(factor)[0]:
+            raise undetermined(layout, terms, self.lead, int(k)).error()
+        return factor
 
     def terms(self, members: Index) -> LinkTerms:
         """Terms of some states."""
         return terms_of(self.system, self.q[members], self.v[members], self.gravity[members])
+
+
+@lru_cache(maxsize=64)
+def _bias(system: System, sensors: tuple[Sensor, ...]) -> Array:
+    return np.concatenate([np.zeros(0), *(sensor.biases(system) for sensor in sensors)])
 
 
 def make_problem(

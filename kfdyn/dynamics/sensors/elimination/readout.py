@@ -17,6 +17,7 @@ from kfdyn.dynamics.sensors.joint_sensors import AtHinges, JointTorque, MotorCur
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 
 if TYPE_CHECKING:
+    from kfdyn.dynamics.sensors.elimination.problem import Problem
     from kfdyn.dynamics.sensors.result import DynamicsEstimate
 
 QUANTITIES = ("a", "tau", "body_accelerations", "hinge_forces", "external_forces")
@@ -65,6 +66,13 @@ class Checks(NamedTuple):
     nis: Array
     dof: Index
     llf: Array
+
+    @classmethod
+    def empty(cls, problem: Problem) -> Checks:
+        """Room for those of a problem."""
+        size, sizes = problem.size, [reading.shape[1] for reading in problem.readings]
+        one, two, three = ([np.empty((size, n)) for n in sizes] for _ in range(3))
+        return cls(one, two, three, np.empty(size), np.empty(size, np.int64), np.empty(size))
 
 
 def read_rest(factor: Factor, readings: list[Array], answer: Answer, out: Checks, members: Index) -> None:

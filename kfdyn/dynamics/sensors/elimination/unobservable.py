@@ -8,10 +8,11 @@ import numpy as np
 
 from kfdyn.dynamics.sensors.dofs import dof_labels, dofs_of
 from kfdyn.dynamics.sensors.elimination.factor import Factor, spans
-from kfdyn.dynamics.sensors.elimination.gather import ROOT_CONDITION, gather, unsuited
+from kfdyn.dynamics.sensors.elimination.gather import gather, unsuited
 from kfdyn.dynamics.sensors.elimination.layout import Layout, make_layout
 from kfdyn.dynamics.sensors.elimination.loop_unknowns import READ, coordinate_maps
 from kfdyn.dynamics.sensors.elimination.message import at_hinge
+from kfdyn.dynamics.sensors.elimination.pivoting import ROOT_CONDITION
 from kfdyn.dynamics.sensors.joint_sensors import JointTorque
 from kfdyn.dynamics.sensors.sensor import Array
 from kfdyn.errors import UnobservableError

@@ -19,8 +19,8 @@ from kfdyn.errors import KfdynError
 from kfdyn.multibody import System, integrate, kinetic_energy
 from kfdyn.multibody.calls.arguments import configuration
 from kfdyn.multibody.calls.kernel import FINE, Kernel
+from kfdyn.multibody.calls.layout import Layout
 from kfdyn.multibody.calls.overflow import overflow
-from kfdyn.multibody.coordinates.expansion import Bent
 from kfdyn.multibody.parts.armature import with_armature
 from kfdyn.multibody.parts.hinge import Coordinates
 
@@ -75,11 +75,13 @@ def lagrangian(
     >>> lagrangian(pendulum(mass=2.0), np.array([0.0]), np.array([3.0])).momentum
     array([6.])
     """
-    if system.couplings:
-        tree, q_tree, v_tree = system.opened(q, v=v)
-        found, here = lagrangian(tree, q_tree, v_tree, external_forces, gravity), system._expansion.at(q)
-        p, F = (here.forces(x) for x in found)
-        return Lagrangian(p, F + here.turned(found.momentum) * v if isinstance(here, Bent) else F)  # (∂(Xv)/∂q)*p
+    tree, q_tree, v_tree = system.opened(q, v=v)
+    found, here = _of_tree(tree, q_tree, v_tree, external_forces, gravity), system._expansion.at(q)
+    p, F = (here.forces(x) for x in found)
+    return Lagrangian(p, F + here.turning(found.momentum, v))
+
+
+def _of_tree(system: System, q: Array, v: Array, external_forces: Array | None, gravity: Array | None) -> Lagrangian:
     g = system.gravity if gravity is None else np.asarray(gravity, float)
     lead = v.shape[:-1]
     if q.shape[:-1] != lead:
@@ -143,7 +145,7 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
     Examples
     --------
     >>> from kfdyn.multibody.models import pendulum
-    >>> from kfdyn.dynamics.simulation.motion import motion
+    >>> from kfdyn.dynamics.simulation.motion_arguments import motion
     >>> step = symplectic_step(motion(pendulum()), 0.0, 1e-3, np.array([np.pi / 2]), np.array([0.0]))
     >>> step.v.round(8)
     array([-0.00981])
@@ -170,7 +172,8 @@ def _swept(motion: Motion, t: float, h: float, q: Array, v: Array) -> Halves | N
     Rows whose iteration does not contract are left to Python, they alone: what a row becomes does not depend on others.
     """
     system, lead = motion.system, v.shape[:-1]
-    if not system.is_tree or callable(motion.torque) or callable(motion.external_forces) or motion.hinges is not None:
+    served = VARIATIONAL_STEP.serving(system) is not None
+    if not served or callable(motion.torque) or callable(motion.external_forces) or motion.hinges is not None:
         return None
     driving, external = motion.driving(t, q, v), motion.external(t, q, v)
     u, w, q_end, p_end = out = [np.empty(x.shape) for x in (v, v, q, v)]
@@ -252,9 +255,9 @@ def dragged(motion: Motion, half: float) -> tuple[System, Array | None]:
     """
     if "drag" not in motion.kept:
         drag, law = motion.damping, motion.torque
-        if isinstance(law, LinearFeedback) and not motion.system.couplings:
+        if isinstance(law, LinearFeedback):
             gain = law.gains[1]
-            drag = drag + np.maximum(gain if gain.ndim == 1 else np.diag(gain), 0.0)
+            drag = drag + motion.system._expansion.of_named(np.maximum(gain if gain.ndim == 1 else np.diag(gain), 0.0))
         motion.kept["drag"] = drag if drag.any() else None
     drag = motion.kept["drag"]
     if drag is None or half <= 0:
@@ -279,18 +282,19 @@ def transport_of(system: System) -> Callable[[Array, Array], tuple[Array, Array]
 
 def transport(system: System, step: Array, p: Array) -> tuple[Array, Array]:
     """J*p and Ad*p of a move exp(step): p itself for hinges with coordinates."""
+    tree, e = system.open_tree, system._expansion  # coupled hinges have coordinates
+    step_tree, p_tree = np.zeros((2, *p.shape[:-1], tree.nv))
+    step_tree[..., e.plain_v], p_tree[..., e.plain_v] = step[..., e.here_v], p[..., e.here_v]
+    mean, moved = p.copy(), p.copy()
+    for x, y in zip((mean, moved), _carried(tree.layout, step_tree, p_tree)):
+        x[..., e.here_v] = y[..., e.plain_v]
+    return mean, moved
+
+
+def _carried(layout: Layout, step: Array, p: Array) -> tuple[Array, Array]:
     from kfdyn.dynamics.recursions.steps import lagrangian as sweeps
 
-    layout = system.open_tree.layout
-    if system.couplings:  # coupled hinges have coordinates
-        tree, e = system.open_tree, system._expansion
-        step_tree, p_tree = np.zeros((2, *p.shape[:-1], tree.nv))
-        step_tree[..., e.plain_v], p_tree[..., e.plain_v] = step[..., e.here_v], p[..., e.here_v]
-        out = np.array([p, p])
-        for x, y in zip(out, transport(tree, step_tree, p_tree)):
-            x[..., e.here_v] = y[..., e.plain_v]
-        return out[0], out[1]
-    steps = np.ascontiguousarray(step if step.shape == p.shape else np.broadcast_to(step, p.shape))
+    steps = np.ascontiguousarray(step)
     terms = _terms(float(np.abs(steps).max(initial=0.0)))
     mean, moved = np.empty(p.shape), np.empty(p.shape)
     sweeps.transport(

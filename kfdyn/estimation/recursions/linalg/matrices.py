@@ -80,7 +80,12 @@ class Turned:
     """The transpose of a matrix, as one looks at it."""
 
     def __init__(self, A):
-        self.A, self.shape, self.count = A, (A.shape[1], A.shape[0]), A.count
+        self.A, self.shape = A, (A.shape[1], A.shape[0])
+
+    @property
+    def count(self):
+        """How many lanes each number has."""
+        return self.A.count
 
     def __getitem__(self, place):
         return self.A[place[1], place[0]]
@@ -119,6 +124,12 @@ class Column:
         """All becomes 0."""
         for i in loop(self.size):
             self[i] = 0.0
+
+    def keep(self, condition):
+        """All becomes 0 in lanes where the condition does not hold; a number alone is asked for where it does."""
+        if self.count > 1:
+            for i in loop(self.size):
+                self[i] = where(condition, self[i], 0.0)
 
     def row(self):
         """All in small_blocks."""

@@ -61,7 +61,9 @@ class Stored:
 
 
 class Turned:
-    """The transpose of a stored root, a matrix as :class:`~.dense.Block` is one."""
+    """The transpose of a stored root, a matrix as :class:`~.matrices.Block` is one."""
+
+    count = 1  # lane
 
     def __init__(self, stored):
         self.memory, self.shape, self.height = stored.memory, stored.shape[::-1], stored.height

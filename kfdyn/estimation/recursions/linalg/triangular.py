@@ -1,5 +1,7 @@
 """Lower triangular roots of covariances, by elimination, of one block or of several in lanes; and solutions."""
 
+import math
+
 from kfdyn.estimation.recursions.linalg.lanes import zero
 from kfdyn.estimation.recursions.linalg.ragged import Ragged
 from kfdyn.sweeps.control_flow import down, if_, loop, size
@@ -58,7 +60,7 @@ def cholesky(D, L, seen, tol):
     """Lower L with L L* = D on the seen rows, the identity on the others; −1, or the first pivot that fails.
 
     A pivot that is a rounding error of its diagonal entry means two outputs of the node say the same. ``seen`` None
-    stands for all.
+    stands for all. In lanes it goes on to the end, and a pivot that fails is not a number.
     """
     failed = local(-1)
     for i in loop(D.shape[0], until=failed):
@@ -72,9 +74,12 @@ def cholesky(D, L, seen, tol):
         for l in loop(i):
             s -= L[i, l] * L[i, l]
         low = not_(s > tol * D[i, i])
-        for _ in if_(low if seen is None else low & seen[i]):
-            failed.set(i)
-            s.set(1.0)
+        if D.count > 1:
+            s.set(where(low, math.nan, s))
+        else:
+            for _ in if_(low if seen is None else low & seen[i]):
+                failed.set(i)
+                s.set(1.0)
         L[i, i] = sqrt(s) if seen is None else where(seen[i], sqrt(where(seen[i], s, 1.0)), 1.0)
     return failed
 

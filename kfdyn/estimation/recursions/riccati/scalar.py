@@ -4,7 +4,7 @@ from kfdyn.estimation.recursions.linalg.matrices import Column, add_scaled, comb
 from kfdyn.estimation.recursions.linalg.tolerances import bound, flush
 from kfdyn.estimation.recursions.node_update import Output
 from kfdyn.sweeps.control_flow import if_, loop
-from kfdyn.sweeps.values import not_, now
+from kfdyn.sweeps.values import any_lanes, not_, now, where
 from kfdyn.sweeps.variables import local
 
 
@@ -52,9 +52,10 @@ class Measurement(ScalarOutput):
     def variance(self, u):
         """d = h u + r, if that is more than rounding."""
         d = local(super().variance(u))
-        for _ in if_(not_(d > bound(self.h.size) * self.scale), likely=False):
-            self.node.fail(self.a)
-            d.set(1.0)
+        low = not_(d > bound(self.h.size) * self.scale)
+        for _ in if_(any_lanes(low), likely=False):
+            self.node.fail(self.a, low)
+            d.set(where(low, 1.0, d))
         self.d = now(d)
         return self.d
 
@@ -66,11 +67,12 @@ class Measurement(ScalarOutput):
         rank-two correction): P⁺ = B − δ g* − g δ* + (hδ) g g*.
         """
         r, h, u = self.noise, self.h, self.u
-        for _ in if_(not_(r > 0.01 * d)):
+        lossy = not_(r > 0.01 * d)
+        for _ in if_(any_lanes(lossy)):
             combine(u, h, P)
             add_scaled(u, u, -r, g)
             add_scaled(u, u, -0.5 * dot(h, u), g)  # δ − κ g / 2: the correction is then u g* + g u*
+            u.keep(lossy)
             subtract_pair(P, u, g)
-            for _ in if_(r == 0.0):
-                flush(self.before, P)
+            flush(self.before, P, r == 0.0)
         return P

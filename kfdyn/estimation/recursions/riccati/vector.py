@@ -1,6 +1,8 @@
 """A vector output as the Riccati gather meets it: all outputs of a node at once, by the factor of D."""
 
-from kfdyn.estimation.recursions.linalg.matrices import Block, Turned, multiply
+import math
+
+from kfdyn.estimation.recursions.linalg.matrices import Block, Turned, multiply, nothing
 from kfdyn.estimation.recursions.linalg.tolerances import bound, flush, scale
 from kfdyn.estimation.recursions.linalg.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.estimation.recursions.node_update import Output
@@ -26,6 +28,8 @@ class All(Output):
         """The factor L of D, if D is more than rounding."""
         node, (m, n) = self.node, self.node.H.shape
         P, H, R, D, failed = node.P, node.H, node.R, node.D, local(-1)
+        if D.count > 1:
+            return self._variance_in_lanes()
         for a in loop(m, until=failed):
             for _ in if_(node.seen[a]):
                 for _ in if_(not_(D[a, a] > bound(n) * scale(R[a, a], H.line(a), P))):
@@ -36,6 +40,19 @@ class All(Output):
             node.fail(now(failed))
             for a in loop(m):
                 node.L[a, a] = 1.0
+        return node.L
+
+    def _variance_in_lanes(self):
+        """The same; where D is no more than rounding, the node is told so, and L is not a number."""
+        node, (m, n), lost = self.node, self.node.H.shape, nothing(self.node.D)
+        for a in loop(m):
+            for _ in if_(node.seen[a]):
+                low = not_(node.D[a, a] > bound(n) * scale(node.R[a, a], node.H.line(a), node.P))
+                lost.set(where(low, math.nan, lost))
+        cholesky(node.D, node.L, node.seen, bound(n + m))
+        for a in loop(m):
+            lost += 0.0 * node.L[a, a]
+        node.fail(0, lost != 0.0)
         return node.L
 
     def gain_of(self, U, L):
@@ -62,7 +79,7 @@ class All(Output):
         Columns of Δ of what is not seen are never used: they meet zeros of G.
         """
         node, U, V, (m, n) = self.node, self.U, self.V, self.node.H.shape
-        H, R, seen, noise = node.H, node.R, node.seen, local(0.0)
+        H, R, seen, noise = node.H, node.R, node.seen, nothing(node.R)
         multiply(U, P, Turned(H))  # U ← Δ
         multiply(U, G, R, base=U, sign=-1.0)
         multiply(V, H, U)  # V ← HΔ
@@ -80,11 +97,11 @@ class All(Output):
                     s -= U[i, a] * G[j, a] + G[i, a] * U[j, a]
                 P[i, j] = s
                 P[j, i] = s
-        for _ in if_((noise == 0.0) & (m > 0)):
+        for _ in if_(m > 0):
             before = self.node.gather.before
             for i in loop(n):
                 before[i] = node.P[i, i]
-            flush(before, P)
+            flush(before, P, noise == 0.0)
         return P
 
 

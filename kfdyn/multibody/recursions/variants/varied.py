@@ -8,11 +8,11 @@ from functools import cache
 
 import numpy as np
 
+from kfdyn.multibody.recursions.given import changed
 from kfdyn.multibody.recursions.robot import OWN
-from kfdyn.multibody.recursions.swept import changed
 from kfdyn.multibody.recursions.workspace import Nowhere, Workspace
 from kfdyn.sweeps.control_flow import if_else, loop
-from kfdyn.sweeps.entry import Entry, Space
+from kfdyn.sweeps.entry import Space
 from kfdyn.sweeps.records import Table
 from kfdyn.sweeps.values import from_lanes
 
@@ -84,4 +84,4 @@ def varied(entry):
 
     run.__name__, run.__module__ = f"varied_{entry.name}", entry.recursion.__module__
     given, options = [*entry.parameters, *entry.given], entry.options._replace(unroll=0)
-    return Entry(run, table_of(entry.table), given, entry.results, Space(size, begin), options)
+    return type(entry)(run, table_of(entry.table), given, entry.results, Space(size, begin), options)

@@ -1,0 +1,1 @@
+"""Calibrated tests of claimed covariances, and the smallest errors they detect."""

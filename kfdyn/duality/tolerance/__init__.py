@@ -1,0 +1,1 @@
+"""Rounding tolerances, units, and preconditions of a cross-check."""

@@ -1,0 +1,1 @@
+"""The compiled sweeps, what they are told, and which states they answer."""

@@ -1,0 +1,67 @@
+"""Which programs serve a problem: one made in general position, a more careful one, and then those of single states.
+
+The elimination that is best in general position loses digits in some states, where what it eliminates early is nearly
+singular. These go to a program that carries on, from where something is carried at all, whatever is not well above the
+rounding; and what even that does not suit is decided state by state, or refused by name. So which program answers a
+state depends on that state alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from kfdyn.dynamics.sensors.compiled.program import Program, make_program
+from kfdyn.dynamics.sensors.compiled.sweeps import States, make_states
+from kfdyn.dynamics.sensors.elimination.gather import in_general_position
+from kfdyn.dynamics.sensors.elimination.problem import Group, Problem
+from kfdyn.dynamics.sensors.sensor import Index, Mask
+
+# Nodes of all programs that are kept, of which readings missing in many patterns need many: about a kilobyte each.
+NODES = 50_000
+
+Found = TypeVar("Found")
+
+_programs: dict[tuple[Any, ...], Program | None] = {}
+
+
+def program_of(problem: Problem, group: Group, general: bool = False, careful: bool = False) -> Program | None:
+    """The program of a group's layout, made in general position; None where that leaves something undetermined."""
+    key = problem.system, problem.sensors, group.pattern, problem.loop_rows, general, careful
+    if key not in _programs:
+        if len(_programs) * (problem.system.n_bodies + 1) > NODES:
+            _programs.clear()
+        layout = problem.layout(group)
+        factor = in_general_position(layout, careful)
+        _programs[key] = None if factor is None else make_program(layout, factor, general)
+    return _programs[key]
+
+
+def by_sweeps(
+    problem: Problem,
+    group: Group,
+    sweep: Callable[[Program, Index], tuple[Found, Mask]],
+    general: bool = False,
+) -> Iterator[tuple[Index, Program, Found, Mask]]:
+    """Run ``sweep(program, members)``, which returns what it found and which of them have an answer, until all have.
+
+    Yields the members that were asked about, the program, what was found, and the mask.
+    """
+    members = group.members
+    for careful in (False, True):
+        program = program_of(problem, group, general, careful) if members.size else None
+        if program is not None:
+            found, good = sweep(program, members)
+            yield members, program, found, good
+            members = members[~good]
+    for i in range(len(members)):
+        layout = problem.layout(group)
+        program = make_program(layout, problem.own_factor(layout, members[i]), general, own=True)
+        found, good = sweep(program, members[i : i + 1])
+        yield members[i : i + 1], program, found, good
+
+
+def states_of(problem: Problem, program: Program, members: Index) -> States:
+    """Some states of a problem, as the sweeps take them."""
+    q, v, gravity = problem.q[members], problem.v[members], problem.gravity[members]
+    return make_states(problem.system, program, q, v, gravity)

@@ -1,0 +1,1 @@
+"""Many models of one tree and sizes: the model, its filter, smoother and score."""

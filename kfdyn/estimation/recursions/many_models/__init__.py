@@ -1,0 +1,1 @@
+"""Many models of one tree and sizes, a lane for each."""

@@ -1,0 +1,1 @@
+"""MJCF, as MuJoCo's own compiler reads it."""

@@ -1,0 +1,1 @@
+"""States to and from Pinocchio and MuJoCo."""

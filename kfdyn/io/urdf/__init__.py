@@ -1,0 +1,1 @@
+"""URDF: read, and written."""

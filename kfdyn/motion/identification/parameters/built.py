@@ -1,0 +1,84 @@
+"""Parameters of any function that builds models of motions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.motion.model import MotionModel
+
+Array = NDArray[np.float64]
+
+
+class Built:
+    """Numbers theta of a function ``build(theta)``, with the interface of :class:`Parameters`.
+
+    Their effect on the linearised model is found by differences of it.
+
+    Parameters
+    ----------
+    build : callable
+        theta (p,) -> MotionModel, or a list with one for each log.
+    theta : mapping from a name to a first value, or sequence of first values
+        Which.
+    bounds : mapping from a name to (low, high)
+        Of some.
+    """
+
+    groups: tuple[Any, ...] = ()
+    places: tuple[Any, ...] = ()
+
+    def __init__(self, build: Callable[[Array], Any], theta: Any, bounds: Mapping[str, Any] | None = None) -> None:
+        named = isinstance(theta, Mapping)
+        self.build = build
+        first = np.atleast_1d(np.asarray(list(theta.values()) if named else theta, np.float64))
+        if first.ndim != 1 or not first.size or not np.isfinite(first).all():
+            raise ShapeError(f"theta must be a row of finite numbers, got shape {first.shape}")
+        self.names = tuple(theta) if named else tuple(f"theta[{i}]" for i in range(first.size))
+        self.unit = np.where(first != 0.0, np.abs(first), 1.0)
+        self.start = first / self.unit
+        self.lower, self.upper = np.full(first.size, -np.inf), np.full(first.size, np.inf)
+        for name, (low, high) in (bounds or {}).items():
+            if name not in self.names:
+                raise ModelError(f"bounds name {name!r}, which is not fitted; there are {', '.join(self.names)}")
+            i = self.names.index(name)
+            self.lower[i], self.upper[i] = low / self.unit[i], high / self.unit[i]
+        self.longest = np.ones(first.size)
+        self.closed = self.noise = np.zeros(first.size, bool)
+        self.bases = self.models(self.start)
+
+    def models(self, z: Array) -> list[MotionModel]:
+        """Those that are built."""
+        found = self.build(z * self.unit)
+        models = list(found) if isinstance(found, Sequence) else [found]
+        if not all(isinstance(model, MotionModel) for model in models):
+            raise ModelError("build(theta) must return a kf.MotionModel, or a list with one for each log")
+        return models
+
+    def natural(self, z: Array) -> Array:
+        """theta."""
+        return z * self.unit
+
+    def free_numbers(self, name: str, values: Array) -> Array:
+        """z of values of one number."""
+        return values / self.unit[self.names.index(name)]
+
+    def slope(self, z: Array) -> Array:
+        """Its derivative in z."""
+        return np.diag(self.unit)
+
+    def straight(self, z: Array) -> Array:
+        """z."""
+        return z
+
+    def straight_slope(self, z: Array) -> Array:
+        """One."""
+        return np.eye(z.size)
+
+    def prior(self, z: Array) -> tuple[float, Array, Array]:
+        """None."""
+        return 0.0, np.zeros(z.size), np.zeros((z.size, z.size))

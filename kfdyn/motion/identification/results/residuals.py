@@ -1,0 +1,125 @@
+"""Whether what sensors read beyond the prediction is noise: a wrong model is noticed here."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.motion.identification.linear import Linear
+
+Array = NDArray[np.float64]
+
+_WIDE = 1e8  # variance of a state in place of an infinite one, in units of what the filter knows in the end
+
+
+class ResidualTest(NamedTuple):
+    """p-values of a sensor's standardised innovations, small where the model is wrong.
+
+    Attributes
+    ----------
+    whiteness : float
+        Of their products with earlier ones: Box and Pierce's χ².
+    size : float
+        Of Σe², which is χ² if variances are right; two-sided.
+    mean : float
+        Of their mean: a constant error, such as a bias.
+    correlation : float
+        The largest of these products in the mean; 0 for white noise.
+    readings : int
+        Numbers tested.
+
+    Examples
+    --------
+    >>> ResidualTest(0.5, 0.4, 0.3, 0.02, 100).fine
+    True
+    """
+
+    whiteness: float
+    size: float
+    mean: float
+    correlation: float
+    readings: int
+
+    @property
+    def fine(self) -> bool:
+        """Whether none of the three is below 0.01."""
+        return min(self.whiteness, self.size, self.mean) >= 0.01
+
+
+def residual_tests(lines: list[Linear], lags: int) -> dict[str, ResidualTest]:
+    """Tests of each sensor over all logs; a sensor that read nothing has none."""
+    runs: dict[str, list[Array]] = {}
+    for line in lines:
+        for name, e in _innovations(line).items():
+            runs.setdefault(name, []).extend(e)
+    return {name: _tested(e, lags) for name, e in runs.items() if any(np.isfinite(one).any() for one in e)}
+
+
+def _innovations(line: Linear) -> dict[str, list[Array]]:
+    """Innovations of each sensor of one log, whitened among themselves, (N, m) a run; NaN where it was silent."""
+    line = _with_a_wide_prior(line)
+    problem, filt = line.problem, line.smooth.filt
+    m = line.point.at.T.shape[2]
+    lead = (problem.batch, problem.N)
+    seen = np.asarray(filt.observed).reshape(*lead, m)
+    D = filt.D.flat.reshape(*lead, m, m)
+    eps = np.asarray(filt.eps).reshape(*lead, m)
+    out: dict[str, list[Array]] = {}
+    for sensor, own in zip(line.model.seen.sensors, line.model.seen.tangents_of):
+        there, size = seen[..., own], own.stop - own.start
+        both = there[..., :, None] & there[..., None, :]
+        L = np.linalg.cholesky(np.where(both, D[..., own, own], np.eye(size)))
+        e = np.linalg.solve(L, np.where(there, eps[..., own], 0.0)[..., None])[..., 0]
+        e = np.where(there, e, np.nan)
+        out[sensor.name] = list(e)
+    return out
+
+
+def _with_a_wide_prior(line: Linear) -> Linear:
+    """The same with a finite prior: the first innovations of a flat one have no covariance, and so are next to 0."""
+    prior = line.problem.prior
+    if not prior.flat.any():
+        return line
+    log = copy(line.log)
+    wide = prior.P0 + np.diag(np.where(prior.flat, _WIDE * np.median(line.step.after[0], axis=0), 0.0))
+    known = ~prior.flat
+    x0 = line.motion.x[0, 0] if not known.any() else _moved_back(line, known)
+    log.prior = prior._replace(x0=x0, P0=wide, flat=np.zeros_like(prior.flat))
+    return Linear(line.model, log, line.motion)
+
+
+def _moved_back(line: Linear, known: Any) -> Array:
+    """The first state, but where the prior knows it as the prior has it."""
+    states, prior, x = line.model.states, line.problem.prior, line.motion.x[:, 0]
+    d = np.where(known, np.asarray(states.minus(prior.x0[None], x)), 0.0)
+    return np.asarray(states.plus(x, d))[0]
+
+
+def _tested(runs: list[Array], lags: int) -> ResidualTest:
+    from scipy.stats import chi2
+
+    every = np.concatenate(runs)
+    known = np.isfinite(every)
+    count, square = int(known.sum()), float(np.nansum(every**2))
+    tail = chi2.cdf(square, count)
+    means, each = np.nansum(every, axis=0), known.sum(axis=0)
+    mean = float(chi2.sf((means**2 / np.maximum(each, 1)).sum(), int((each > 0).sum())))
+    every = np.where(known, every, 0.0) / np.sqrt(square / count)  # the size is tested apart
+    statistic, dof, worst = 0.0, 0, 0.0
+    for lag in range(1, lags + 1):
+        products = np.zeros((every.shape[1],) * 2)
+        pairs = np.zeros_like(products)
+        for run in runs:
+            there = np.isfinite(run)
+            e = np.where(there, run, 0.0) / np.sqrt(square / count)
+            products += e[lag:].T @ e[:-lag]
+            pairs += there[lag:].T.astype(float) @ there[:-lag]
+        enough = pairs > 0
+        statistic += float((products[enough] ** 2 / pairs[enough]).sum())
+        dof += int(enough.sum())
+        worst = max(worst, float(np.abs(products[enough] / pairs[enough]).max(initial=0.0)))
+    whiteness = float(chi2.sf(statistic, dof)) if dof else 1.0
+    return ResidualTest(whiteness, float(2.0 * min(tail, 1.0 - tail)), mean, worst, count)

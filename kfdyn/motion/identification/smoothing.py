@@ -1,0 +1,136 @@
+"""The most probable motion of a log, from a motion nearby or from the readings alone."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kfdyn.dynamics.sensors.in_motion import JointPosition
+from kfdyn.errors import KfdynError
+from kfdyn.estimation.nonlinear.smoother import iterated_kalman_smoother
+from kfdyn.estimation.nonlinear.trajectory import Step
+from kfdyn.motion.identification.linear import Linear, Log, Motion
+from kfdyn.motion.model import MotionModel
+from kfdyn.motion.step import Stepper
+
+Array = NDArray[np.float64]
+
+_ITERATIONS = 8  # whole steps before the smoother with a line search is asked
+_TOLERANCE = 1e-7  # of steps, in standard deviations
+_STALLED = 1e-5  # a step that no longer shrinks is rounding if it is shorter than this
+
+
+def smooth(model: MotionModel, log: Log, motion: Motion) -> Linear:
+    """The model linearised about its own most probable motion, by whole Gauss–Newton steps."""
+    before = np.inf
+    for _ in range(_ITERATIONS):
+        line = Linear(model, log, motion)
+        step = line.problem.quick_step(line.point, None) or line.step
+        size = _size(step)
+        if size <= _TOLERANCE or (size < _STALLED and size > 0.5 * before):
+            return line
+        line.release()
+        if not size < 2.0 * before:
+            break
+        before = size
+        motion = Motion(moved(model, motion.x, step.d), step.w)
+    found = iterated_kalman_smoother(
+        model, log.readings, tau=log.tau, prior=log.given_prior, start=motion, covariances=False
+    )
+    x, w = (part if log.batched else part[None] for part in (found.x, found.noise))
+    return Linear(model, log, Motion(x, w))
+
+
+def _size(step: Step) -> float:
+    """The longest component of a step, in typical standard deviations of the filter."""
+    typical = np.sqrt(np.median(step.after[:, :: max(1, step.after.shape[1] // 64)], axis=1)) + 1e-300
+    return float((np.abs(step.d).max(axis=1) / typical).max(initial=0.0))
+
+
+def moved(model: MotionModel, x: Array, d: Array) -> Array:
+    """States x ⊕ d (batch, N, nx)."""
+    rows = model.states.plus(x.reshape(-1, x.shape[2]), d.reshape(-1, d.shape[2]))
+    return np.asarray(rows).reshape(x.shape)
+
+
+class _Free(Stepper):
+    """A robot whose accelerations are its inputs: motions without dynamics."""
+
+    def acceleration(self, q: Array, v: Array, tau: Array, wrench: Array | None = None) -> Array:
+        """The input."""
+        return tau
+
+    def linear_acceleration(
+        self, q: Array, v: Array, tau: Array, wrench: Array | None = None
+    ) -> tuple[Array, Array, Array, Array, Array | None]:
+        """The input, and derivatives of it."""
+        nv = v.shape[1]
+        none = np.zeros((len(q), nv, nv))
+        pushed = np.zeros((len(q), nv, 6 * len(self.wrenches))) if self.wrenches else None
+        return tau, none, none, np.broadcast_to(np.eye(nv), none.shape), pushed
+
+
+def free_motion(model: MotionModel, log: Log) -> Any:
+    """Smooth the readings under accelerations of any size: what a log tells without a robot's masses.
+
+    Accelerations are independent, with variances from the readings' own; the result is a start, and what torques are
+    regressed on. None where it cannot be had, as where no sensor sees where the robot is.
+    """
+    free, nv = copy(model), model.system.nv
+    old = model.stepper
+    free.stepper = _Free(model.system, old.dt, "euler", gravity=old.gravity, wrenches=old.wrenches)
+    x = _seen(model, log)
+    free.Q = np.array(model.Q if model.Q.ndim == 2 else model.Q[0])
+    free.Q[:nv, :nv] = np.diag(_spread(model, log, x))
+    try:
+        found = iterated_kalman_smoother(
+            free, log.readings, tau=np.zeros((log.rows.shape[1], nv)), prior=log.given_prior, start=x, tolerance=1e-4
+        )
+    except KfdynError:
+        return None
+    return found if np.isfinite(found.x).all() else None
+
+
+def _seen(model: MotionModel, log: Log) -> Array:
+    """First states (batch, N, nx): encoders, interpolated over gaps, and their differences; the prior elsewhere."""
+    batch, N = log.rows.shape[:2]
+    x = np.tile(log.prior.x0, (batch, N, 1))
+    t = np.arange(N)
+    nq, dt, points = model.system.nq, model.dt, model.stepper.points
+    for sensor, own in zip(model.seen.sensors, model.seen.points_of):
+        if not isinstance(sensor, JointPosition):
+            continue
+        rows = (log.rows[:, :, own] - model.seen.bias[own]) / model.seen.point_factors[own]
+        names = model.system.hinge_names if sensor.hinges is None else sensor.hinges
+        places = np.concatenate([np.arange(nq)[model.system.q_slice(name)] for name in names])
+        for one, given in zip(x, rows):
+            for place, column in zip(places, given.T):
+                known = ~np.isnan(column)
+                if known.any():
+                    one[:, place] = np.interp(t, t[known], column[known])
+    for point, _ in points.blocks:
+        turn = x[:, :, point][:, :, -4:]
+        x[:, :, point.stop - 4 : point.stop] = turn / np.linalg.norm(turn, axis=2, keepdims=True)
+    for one in x:
+        rate = points.minus(one[1:, :nq], one[:-1, :nq]) / dt
+        one[1:, nq : nq + model.system.nv] = rate
+        one[:1, nq : nq + model.system.nv] = rate[:1]
+    return x
+
+
+def _spread(model: MotionModel, log: Log, x: Array) -> Array:
+    """Variances of accelerations: those of the model at rest under the torques, and of its random force."""
+    nq, nv = model.system.nq, model.system.nv
+    q = np.ascontiguousarray(x[..., :nq].reshape(-1, nq))
+    few = q[:: max(1, len(q) // 200)]
+    tau = np.asarray(log.inputs).reshape(-1, nv)[:: max(1, len(q) // 200)]
+    wrench = np.zeros((len(few), 6 * len(model.wrench_places)))
+    a, _, _, Minv, _ = model.stepper.linear_acceleration(
+        few, np.zeros((len(few), nv)), np.ascontiguousarray(tau), wrench
+    )
+    W = model.Q[..., :nv, :nv] if model.Q.ndim == 2 else model.Q[0, :nv, :nv]
+    random = np.einsum("rij,jk,rik->i", Minv, W, Minv, optimize=True) / len(few)
+    return np.asarray((a**2).mean(axis=0) + random + 1e-6)
