@@ -19,6 +19,7 @@ PARTS = {
     "forms": "square roots, scores and blocks of a chain beside covariances",
     "fits": "whole fits beside statsmodels and PhyKIT",
     "fast_gain": "the gain propagated directly, beside Riccati, DARE and statsmodels",
+    "motions": "motions smoothed and followed, beside Crocoddyl",
     "sensing": "dynamics from sensors beside iDynTree's BERDY",
     "flexible": "bodies that bend, and PART's split of their modes",
     "bridge": "dynamics called from JAX and PyTorch, with gradients",

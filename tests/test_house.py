@@ -1,6 +1,7 @@
 """No import cycles inside a room, imports inside functions counted; no folder of more than fifteen files."""
 
 import ast
+import re
 from pathlib import Path
 
 import kfdyn
@@ -75,3 +76,32 @@ def test_a_cycle_by_an_import_inside_a_function_is_found(tmp_path):
 def test_no_folder_has_more_than_fifteen_files():
     counts = {folder: len(list(folder.glob("*.py"))) for folder in {path.parent for path in ROOT.rglob("*.py")}}
     assert not {folder.name for folder, count in counts.items() if count > 15}
+
+
+#: Where a file may ask which kind of system it has: the files of the kinds. Sensors are to follow.
+KINDS = ("multibody/kinds", "multibody/system", "multibody/coordinates/", "multibody/flexible/", "dynamics/loops/")
+LEFT = ("dynamics/sensors/",)
+ASKS = re.compile(
+    r"\bis_tree\b|isinstance\([^)]*\b(?:Flexible)?System\b|type\(\w+\) is (?:not )?System\b"
+    r"|\b(?:if|and|or|not)\b[^#\n]*\bsystem\.(?:loops|couplings)\b"
+)
+
+
+def test_only_kinds_of_systems_know_their_kind():
+    """A function that asks has to be found and changed for every new kind; give systems a member instead.
+
+    Refusals are in ``multibody/kinds.py``; what a kind does in its own way, ``dynamics/solving/kinds.py`` finds.
+    """
+    asking = {
+        str(path.relative_to(ROOT)): found.group()
+        for path in ROOT.rglob("*.py")
+        for found in [ASKS.search(path.read_text(encoding="utf-8"))]
+        if found and not str(path.relative_to(ROOT)).startswith(KINDS + LEFT)
+    }
+    assert not asking
+
+
+def test_an_ask_is_found():
+    """The test above can fail."""
+    assert ASKS.search("    if system.loops:") and ASKS.search("x = 1 if not system.is_tree else 2")
+    assert ASKS.search("if isinstance(system, FlexibleSystem):") and not ASKS.search("loops = system.loops")

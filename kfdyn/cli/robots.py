@@ -208,7 +208,7 @@ def _independent(system: System) -> list[str]:
 
 
 def _places(system: System, what: str, most: int = 12) -> Iterator[str]:
-    """Which hinge takes how many of the numbers."""
+    """Name each hinge with the number of coordinates it takes."""
     place = system.q_slice if what == "q" else system.v_slice
     hinges = _independent(system)
     for hinge in hinges[:most]:

@@ -1,4 +1,4 @@
-"""The cross-check as a slide: nine random vectors, their two names, what was claimed and what was found."""
+"""Show the cross-check as one slide: nine vectors, their names, claims and findings."""
 
 from __future__ import annotations
 

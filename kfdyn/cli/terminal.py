@@ -1,4 +1,4 @@
-"""The standard output as users have it: terminal, pipe, file or closed, with or without colour and Greek letters."""
+"""Write to standard output, whether it is a terminal, a pipe, a file or closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kfdyn warm``: compile ahead of time, for images, CI and the impatient."""
+"""``kfdyn warm``: compile ahead of time, for images and CI."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def chores(couplings: bool) -> Iterator[tuple[str, Callable[[], object]]]:
-    """What is compiled when first used: a description, and a call that uses it."""
+    """Calls that compile something on first use, each with a description."""
     import numpy as np
 
     import kfdyn as kf

@@ -1,4 +1,4 @@
-"""The two readings held against each other: dictionary, identities, the cross-check, the atlas of results."""
+"""Compare estimation with dynamics: dictionary, identities, cross-check, atlas of results."""
 
 from kfdyn.duality.atlas import Result, atlas
 from kfdyn.duality.cross_check import cross_check

@@ -62,12 +62,12 @@ class Result:
 
     @property
     def id(self) -> str:
-        """As tests name it: "R86:8.2-8.9"."""
+        """Name used by tests, such as "R86:8.2-8.9"."""
         return f"{self.source}:{self.key}"
 
     @property
     def is_open(self) -> bool:
-        """Whether it is later work."""
+        """Return True if it is later work."""
         return self.code is None
 
     def resolve(self, name: str | None = None) -> Any:
@@ -112,7 +112,7 @@ def atlas() -> dict[str, Result]:
 
 
 def apart() -> dict[str, str]:
-    """What the sources name and no entry claims, and why.
+    """Topics that the sources name and no entry covers, with the reason.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def _read(name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was measured of an entry: its test run as it is, and run against its code broken on purpose.
+    """Evidence for an entry: its test run as it is, and against deliberately broken code.
 
     Attributes
     ----------

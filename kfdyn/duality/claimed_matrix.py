@@ -1,4 +1,4 @@
-"""Somebody else's matrix, taken as it comes: a whole one or a triangle, in double precision or in single."""
+"""Read a claimed matrix: full or a triangle, float64 or float32."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def take_claims(
     samples: int = 0,
     names: Sequence[str] = (),
 ) -> tuple[dict[str, Claim], dict[str, str]]:
-    """What is claimed as claims of this model, and of those that came as arrays what was done to them.
+    """Convert claimed matrices to claims of this model, with notes on what was done to each array.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def take_claims(
 def beside_exact(
     ours: Array, theirs: Array, scale: Array, allowed: float, ss: StateSpace, names: Sequence[str], symbol: str
 ) -> list[str]:
-    """What is known of a claim before any sample: its gap to the exact matrix, and another order of rows if it is that.
+    """Compare a claim with the exact matrix: the largest gap, and the order of rows if it is permuted.
 
     Examples
     --------
@@ -211,7 +211,7 @@ def _orders(ours: Array, theirs: Array, ss: StateSpace, names: Sequence[str]) ->
 
 
 def noncentrality(matrix: Array, scale: Array, samples: int) -> float:
-    """How well samples tell the two symmetric matrices apart that the triangles of a matrix stand for.
+    """Noncentrality of the test between the symmetric matrices of the two triangles.
 
     ::
 

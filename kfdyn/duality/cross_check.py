@@ -1,4 +1,4 @@
-"""The cross-check: treat a robot as a random process, filter and smooth it, and confront every covariance formula."""
+"""Cross-check a robot: treat it as a random process, filter and smooth it, and test every covariance formula."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from kfdyn.multibody.loops.closure import expect_closed
 
 
 class Client(Protocol):
-    """What is asked of a Dask ``distributed.Client``."""
+    """Interface of a Dask ``distributed.Client`` that is used here."""
 
     def submit(self, function: Any, *args: Any, pure: bool) -> Any:
         """Send a task."""
@@ -197,7 +197,7 @@ def cross_check(
 
 
 def _exact(name: str, own: Claim, claim: Claim, ss: StateSpace, bound: float, names: Sequence[str]) -> str:
-    """What the exact matrix says of a claimed one, where it is small enough to be formed."""
+    """Compare a claimed matrix with the exact one, if that is small enough to be formed."""
     if len(own.mean) > DENSE_OUTPUTS:
         return ""
     quantity = QUANTITIES[name]
@@ -272,7 +272,7 @@ def _detectable(ss: StateSpace, n: int, tests: int, level: float) -> Detectable 
 
 
 def _limits(claim: Claim, n: int, tests: int, level: float) -> Limits | None:
-    """What the samples of a claimed covariance would show; nothing of one that is none, or singular."""
+    """Smallest detectable errors in a claimed covariance; None if it is singular or no covariance."""
     matrix, d = claim.matrix, len(claim.mean)
     if not 0 < d <= min(n, DENSE_OUTPUTS) or np.abs(matrix - matrix.T).max() > 0:
         return None

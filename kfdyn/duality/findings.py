@@ -1,4 +1,4 @@
-"""What a cross-check finds, test by test, group by group, quantity by quantity."""
+"""Results of a cross-check by test, by group and by quantity."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Group:
 
     @property
     def passed(self) -> bool:
-        """Whether the statistics agree."""
+        """Return True if the statistics agree."""
         return self.spread <= self.tolerance
 
 

@@ -1,4 +1,4 @@
-"""Every identity of THEORY section 4, each one function that returns its residual.
+"""Identities of THEORY section 4, one function each, which returns the residual.
 
 The command line, the documentation and the tests read the same registry, ``IDENTITIES``.
 """

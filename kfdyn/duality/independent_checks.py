@@ -1,4 +1,4 @@
-"""Independent parties: other people's algebra and other people's filter, asked for the same numbers."""
+"""Compare with independent computations: dense algebra, filterpy, composite bodies, Pinocchio, MuJoCo."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kfdyn.multibody import System
 
 @dataclass(frozen=True)
 class Party:
-    """What another party says of one thing.
+    """Comparison of one quantity with an independent computation.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Party:
 
     @property
     def passed(self) -> bool:
-        """Whether both say the same."""
+        """Return True if both say the same."""
         return self.gap <= self.tolerance
 
 

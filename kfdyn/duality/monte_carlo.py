@@ -56,7 +56,7 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True)
 class Moments:
-    """What is kept of n samples.
+    """Sums over n samples.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Moments:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What every worker needs to know: the model, who draws, the claimed means and the sketches.
+    """Data every worker needs: the model, the model that draws, the claimed means and the sketches.
 
     Attributes
     ----------

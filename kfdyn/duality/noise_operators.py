@@ -1,4 +1,4 @@
-"""Every quantity as a linear map of white noise: A A* is a covariance that rounding cannot make indefinite."""
+"""Write every quantity as a linear map A of white noise, so that its covariance A A* cannot become indefinite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inverse mass matrix as the programs people trust have it, where they are installed and read the same file."""
+"""Ask Pinocchio or MuJoCo for the inverse mass matrix of the robot's own file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is confronted: nine random vectors of the filter and smoother, the mean and covariance claimed for each."""
+"""The nine random vectors of filter and smoother that are tested, with claimed means and covariances."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ QUANTITIES: dict[str, Quantity] = {
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """What theory says of one quantity.
+    """Claimed mean and covariance of one quantity.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ def _rank(block: Array, tol: float | None = None) -> int:
 
 
 def component_names(ss: StateSpace, on_states: bool = False, outputs: Sequence[str] = ()) -> tuple[str, ...]:
-    """What to call each component of a stacked vector: its node, and its place there if there are several.
+    """Name each component of a stacked vector by its node, and by its place there if there are several.
 
     Parameters
     ----------

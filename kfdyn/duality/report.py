@@ -1,4 +1,4 @@
-"""What the cross-check found: a verdict, a table, figures, JSON."""
+"""Report of a cross-check: verdict, tables, figures, JSON."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Report:
 
     @property
     def interrupted(self) -> bool:
-        """Whether fewer samples were used than asked for."""
+        """Return True if fewer samples were used than asked for."""
         return self.samples < self.requested
 
     def p_value(self, kind: str, quantity: str) -> float:
@@ -212,7 +212,7 @@ class Report:
         )
 
     def recipe(self) -> str:
-        """What was checked, with what: all that is needed to repeat it."""
+        """Everything needed to repeat the check: state, seed, samples, versions."""
         state = [f"{name} = {_numbers(value)}" for name, value in (("q", self.q), ("v", self.v)) if value is not None]
         used = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         return "To repeat: " + "; ".join([*state, f"seed {self.seed}, {self.samples:,} samples", used]) + "."
@@ -245,7 +245,7 @@ class Report:
 
     @property
     def style(self) -> str:
-        """In which a console shows the verdict."""
+        """Style in which a console shows the verdict."""
         return {"PASSED": "bold green", "PARTIAL": "bold yellow", "REJECTED": "bold red"}[self.status]
 
     def __repr__(self) -> str:

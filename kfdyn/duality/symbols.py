@@ -1,4 +1,4 @@
-"""The letters of THEORY section 4 as dense matrices, φ and ψ by inversion: what identities are made of."""
+"""The operators of THEORY section 4 as dense matrices, φ and ψ by inversion."""
 
 from __future__ import annotations
 

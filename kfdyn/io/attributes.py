@@ -1,4 +1,4 @@
-"""Numbers and names out of an element's attributes; what is wrong is said with file, line, element and cure."""
+"""Read numbers and names from an element's attributes; errors name file, line, element and cure."""
 
 from __future__ import annotations
 

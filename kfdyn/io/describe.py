@@ -1,4 +1,4 @@
-"""A system in words: sizes, the tree with its hinges and masses, and what may surprise you."""
+"""Describe a system in words: sizes, the tree with its hinges and masses, oddities."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _row(system: System, k: int, branch: str) -> tuple[str, ...]:
 
 
 def _place(system: System, k: int) -> str:
-    """Where a hinge is in v, or what it follows."""
+    """Place of a hinge in v, or the hinge it follows."""
     name = system.hinge_names[k]
     for coupling in system.couplings:
         if name in coupling.hinges and name not in coupling.named:

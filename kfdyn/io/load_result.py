@@ -1,4 +1,4 @@
-"""What a file held: the system, and what the system has no place for."""
+"""Result of loading a file: the system, and what the system cannot represent."""
 
 from __future__ import annotations
 

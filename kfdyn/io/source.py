@@ -1,4 +1,4 @@
-"""Where a description comes from: a file or a string; and what it is, by its content."""
+"""Open a description from a file or a string, and tell its format by its content."""
 
 from __future__ import annotations
 

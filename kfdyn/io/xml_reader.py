@@ -1,4 +1,4 @@
-"""A small XML reader for files that nobody vouches for: bounded, iterative, and it remembers line numbers.
+"""Read XML from untrusted files: bounded, iterative, with line numbers.
 
 Document type declarations are refused, and with them every entity, internal or external. A file is read
 piece by piece; what a piece may hold is limited, so hostile files fail early and in little memory.

@@ -54,7 +54,7 @@ def chosen(names: Sequence[str], hinges: Any) -> list[int]:
 
 
 def draw_motion(post: Any, hinges: Any = None) -> Figure:
-    """Draw a smoothed motion."""
+    """Draw a motion as a filter or a smoother found it."""
     model = post.model
     if post.x.ndim != 2:
         raise ShapeError("one figure draws one motion; take an entry of the batch")
@@ -64,10 +64,13 @@ def draw_motion(post: Any, hinges: Any = None) -> Figure:
         title = "moved since the start"
         q = model.states.minus(post.x, np.broadcast_to(post.x[0], post.x.shape))[:, : model.system.nv]
     known = post.cov is not None
-    force = post.force
     columns = [
         (title, post.t, q, post.std("q") if known else None),
         ("velocity", post.t, post.v, post.std("v") if known else None),
-        ("force nobody ordered", post.t[: len(force)], force, post.std("force") if known else None),
     ]
+    force = getattr(post, "force", None)  # a filter does not know it
+    if force is not None:
+        columns.append(
+            ("force nobody ordered", post.t[: len(force)], force, post.std("force") if known else None),
+        )  # fmt: skip
     return draw_columns(columns, names, chosen(names, hinges))

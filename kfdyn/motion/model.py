@@ -22,6 +22,8 @@ from kfdyn.multibody.calls.arguments import configuration
 
 Index = NDArray[np.int64]
 
+_SEEN = {"q": "Position", "v": "Velocity"}
+
 
 class MotionModel(NonlinearModel):
     """A robot in time: what moves it, what is not known of that, and what sensors see.
@@ -43,8 +45,8 @@ class MotionModel(NonlinearModel):
     sensors : sequence of Sensor
         ``JointPosition``, ``JointVelocity``, ``Position``, ``Velocity``, ``Pose``, ``Orientation``, ``Gyroscope``,
         ``CenterOfMass``, ``Contact`` of ``kf.sensors``; ``Accelerometer``, ``Imu``, ``AngularAcceleration``,
-        ``JointAcceleration`` and ``JointTorque``, which see the disturbance too.
-    force_noise : (nv,), (nv, nv) or (N−1, nv, nv)
+        ``JointAcceleration``, ``JointTorque`` and ``ForceTorque``, which see the disturbance too.
+    force_noise : number, (nv,), (nv, nv) or (N−1, nv, nv)
         Variances or covariance W of the random force of one step; a continuous density S gives W = S/dt.
     method : {"euler", "implicit", "rk4"}
         The step, that of :func:`kfdyn.simulate`. "implicit" is MuJoCo's Euler step with damping.
@@ -117,6 +119,8 @@ class MotionModel(NonlinearModel):
         self.seen = Readings(system, sensors, scales)
         self.g = np.asarray(system.gravity if gravity is None else gravity, np.float64)
         nq, nv = system.nq, system.nv
+        if np.ndim(force_noise) == 0:
+            force_noise = np.full(nv, force_noise)
         W = arguments.covariance(force_noise, "force_noise", nv)
         at = nq + nv
         starts: list[Array] = []
@@ -279,24 +283,30 @@ class MotionModel(NonlinearModel):
         B[:, range(n, size), range(nv, nv + self._extra)] = 1.0
         return after, F, B
 
+    def _pushes(self, rest: Array) -> tuple[Array, list[tuple[str, Array]]]:
+        """External forces, side by side and by the frames at which they act."""
+        wrench = rest[:, rest.shape[1] - 6 * len(self.wrench_places) :]
+        return wrench, [(frame, wrench[:, 6 * i : 6 * i + 6]) for i, frame in enumerate(self.wrench_places)]
+
     def read(self, x: Array, w: Array, u: Array | None, k: Index) -> Array:
         """Predicted readings."""
         q, v, rest = self._apart(x)
-        a = tau = None
-        if self.seen.sees_noise:
-            tau = self._forces(w, u)
-            a = self.stepper.acceleration(q, v, tau, rest[:, rest.shape[1] - 6 * len(self.wrench_places) :])
-        return self._biased(self.seen.predict(q, v, a, tau, self.g), x)
+        if not self.seen.sees_noise:
+            return self._biased(self.seen.predict(q, v, None, None, self.g), x)
+        tau, (wrench, pushes) = self._forces(w, u), self._pushes(rest)
+        a = self.stepper.acceleration(q, v, tau, wrench)
+        return self._biased(self.seen.predict(q, v, a, tau, self.g, pushes), x)
 
     def linear_read(self, x: Array, w: Array, u: Array | None, k: Index) -> tuple[Array, Array, Array | None]:
         """Predicted readings, with their Jacobians in x and, where sensors feel it, in w."""
         nv, n = self.system.nv, 2 * self.system.nv
         q, v, rest = self._apart(x)
-        a = tau = None
         if self.seen.sees_noise:
-            tau = self._forces(w, u)
-            a = self.stepper.linear_acceleration(q, v, tau, rest[:, rest.shape[1] - 6 * len(self.wrench_places) :])
-        h, H0, W0 = self.seen.linear(q, v, a, tau, self.g)
+            tau, (wrench, pushes) = self._forces(w, u), self._pushes(rest)
+            a = self.stepper.linear_acceleration(q, v, tau, wrench)
+            h, H0, W0 = self.seen.linear(q, v, a, tau, self.g, pushes)
+        else:
+            h, H0, W0 = self.seen.linear(q, v, None, None, self.g)
         h = self._biased(h, x)
         if not self._extra:
             return h, H0, W0
@@ -346,6 +356,22 @@ class MotionModel(NonlinearModel):
         if row is None or row.shape[1] != self.system.nv:
             raise ShapeError(f"tau of step {k} must be ({self.system.nv},), got shape {np.shape(u)}")
         return row
+
+    def cure_for(self, names: Sequence[str]) -> str:
+        """A sensor that tells what no reading does."""
+        cures: list[str] = []
+        for of, _, rest in (name.partition("[") for name in names):
+            hinge = rest.rstrip("]").split(".")[0]
+            if of in ("q", "v") and hinge in self.system.hinge_names:
+                size = self.system.v_slice(hinge)
+                body = self.system.open_tree.body_names[self.system.open_tree.hinge_index(hinge)]
+                many = size.stop - size.start > 1
+                cures.append(f"Pose({body!r}, ...)" if many else f"Joint{_SEEN[of]}(..., hinges={hinge!r})")
+            elif of in self.wrench_places:
+                cures.append("ForceTorque, Accelerometer or JointPosition")
+            else:
+                cures.append(f"another sensor of what {of} reads")
+        return f"add a sensor such as {' or '.join(dict.fromkeys(cures))}"
 
     def filter_halves(self, kind: str, points: Any = None) -> Any:
         """What corrects and predicts in filters: compiled for one motion of the simplest robots."""
@@ -414,7 +440,7 @@ class MotionModel(NonlinearModel):
         array = np.asarray(given, np.float64)
         if array.shape[-1:] != (self.system.nv,):
             raise ShapeError(f"tau must be (N−1, {self.system.nv}), one row a step; got shape {array.shape}")
-        return arguments.inputs(array, batch, steps, self.carries_noise, True)
+        return arguments.inputs(array, batch, steps, self.carries_noise, True, "tau")
 
 
 def _dof_names(system: System) -> list[str]:

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
-from kfdyn.dynamics.sensors.body_sensors import Accelerometer, AngularAcceleration, Imu
+from kfdyn.dynamics.sensors.body_sensors import Accelerometer, AngularAcceleration, ForceTorque, Imu
 from kfdyn.dynamics.sensors.in_motion import JointPosition, JointVelocity, MotionSensor
 from kfdyn.dynamics.sensors.joint_sensors import JointAcceleration, JointTorque
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.nonlinear.manifold import Manifold
+from kfdyn.motion.cut_hinge import Carried, CutHinge, Pushes
 from kfdyn.multibody import System, frame_acceleration, frame_acceleration_derivatives, frame_pose
 from kfdyn.multibody.tangents import Block, Points
 from kfdyn.spatial import skew
@@ -115,10 +116,10 @@ class Readings:
         for sensor in self.sensors:
             if not isinstance(sensor, Sensor):
                 raise ModelError(f"sensors must be those of kf.sensors, got {type(sensor).__name__}")
-            if not isinstance(sensor, (MotionSensor, JointTorque, *FEELS)):
+            if not isinstance(sensor, (MotionSensor, JointTorque, ForceTorque, *FEELS)):
                 raise ModelError(
                     f"{sensor.name} has no place in a motion; sensors in time are positions, velocities, poses, "
-                    "gyroscopes, contacts, accelerometers, joint accelerations and joint torques"
+                    "gyroscopes, contacts, accelerometers, joint accelerations, joint torques and force–torque sensors"
                 )
         self.sees_noise = any(not isinstance(sensor, MotionSensor) for sensor in self.sensors)
         blocks: list[Block] = []
@@ -168,6 +169,9 @@ class Readings:
             return sensor.points(self.system)
         if isinstance(sensor, JointTorque | JointAcceleration):
             size = _dofs(sensor, self.system).size
+        elif isinstance(sensor, ForceTorque):
+            sensor.sites(self.system)
+            size = 6
         else:
             self.system.locate(sensor.frame)  # type: ignore[attr-defined]
             size = sensor.entries  # type: ignore[attr-defined]
@@ -179,10 +183,11 @@ class Readings:
         numbers = np.arange(nq + nv, dtype=np.float64)[None]
         self.picks = np.zeros(self.points.size, np.intp)
         self.H_picks = np.zeros((1, self.points.tangent_size, 2 * nv))
-        self._others: list[tuple[Sensor, slice, slice]] = []
+        self._others: list[tuple[Sensor | CutHinge, slice, slice]] = []
         for sensor, point, own in zip(self.sensors, self.points_of, self.tangents_of):
             if not isinstance(sensor, JointPosition | JointVelocity):
-                self._others.append((sensor, point, own))
+                felt = CutHinge(self.system, sensor) if isinstance(sensor, ForceTorque) else sensor
+                self._others.append((felt, point, own))
                 continue
             seen = sensor.see(self.system, numbers[:, :nq], numbers[:, nq:])
             self.picks[point] = seen.reading[0]
@@ -192,14 +197,16 @@ class Readings:
         self._scaled, self._biased = bool((self.factors != 1.0).any()), bool(self.bias.any())
         self.only_picks = not self._others and not self._scaled
 
-    def predict(self, q: Array, v: Array, a: Array | None, tau: Array | None, g: Array) -> Array:
-        """Readings (rows, size) of rows of states; a and the whole generalised force where sensors feel them."""
+    def predict(self, q: Array, v: Array, a: Array | None, tau: Array | None, g: Array, pushes: Pushes = ()) -> Array:
+        """Readings (rows, size) of rows of states; a and all forces where sensors feel them."""
         out = self._picked(q, v)
         for sensor, own, _ in self._others:
             if isinstance(sensor, MotionSensor):
                 out[:, own] = sensor.see(self.system, q, v).reading
             elif isinstance(sensor, JointTorque):
                 out[:, own] = tau[:, _dofs(sensor, self.system)]  # type: ignore[index]
+            elif isinstance(sensor, CutHinge):
+                out[:, own] = sensor.reading(q, v, a, g, pushes)  # type: ignore[arg-type]
             else:
                 out[:, own] = FEELS[type(sensor)](sensor, self.system, q, v, a, g).reading
         return self._shown(out)
@@ -215,7 +222,13 @@ class Readings:
         return np.asarray(np.concatenate([q, v], axis=1).take(self.picks, axis=1))
 
     def linear(
-        self, q: Array, v: Array, a: tuple[Array, Array, Array, Array, Array | None] | None, tau: Array | None, g: Array
+        self,
+        q: Array,
+        v: Array,
+        a: tuple[Array, Array, Array, Array, Array | None] | None,
+        tau: Array | None,
+        g: Array,
+        pushes: Pushes = (),
     ) -> tuple[Array, Array, Array | None]:
         """Readings, and their Jacobians in (q, v) and in the generalised force (and wrenches), in tangents.
 
@@ -243,11 +256,16 @@ class Readings:
                 H_w[:, own, :nv] = np.eye(nv)[places]  # type: ignore[index]
             else:
                 assert a is not None and H_w is not None
-                felt = FEELS[type(sensor)](sensor, self.system, q, v, a[0], g)
+                felt: Felt | Carried
+                if isinstance(sensor, CutHinge):
+                    felt = sensor.linear(q, v, a[0], g, pushes)
+                    H_w[:, own, nv:] = felt.of_pushes
+                else:
+                    felt = FEELS[type(sensor)](sensor, self.system, q, v, a[0], g)
                 h[:, point] = felt.reading
                 H[:, own, :nv] = felt.of_q + felt.of_a @ a[1]
                 H[:, own, nv:] = felt.of_v + felt.of_a @ a[2]
-                H_w[:, own] = felt.of_a @ inputs
+                H_w[:, own] += felt.of_a @ inputs
         if self._scaled:
             H = H * self.factors[:, None]
             H_w = None if H_w is None else H_w * self.factors[:, None]
@@ -259,6 +277,8 @@ class Readings:
             raise ShapeError(
                 f"readings must be a list with one array (N, size) for each of the {len(self.sensors)} sensors"
             )
+        if isinstance(given, str) or not np.iterable(given):
+            raise ShapeError("readings must be a list with one array (N, size) a sensor")
         parts = [given] if isinstance(given, np.ndarray) else list(given)
         if len(parts) != len(self.sensors):
             raise ShapeError(
@@ -286,8 +306,10 @@ class Readings:
             raise ShapeError(
                 f"sensors have {sorted(steps)} rows; all have one row a step: fill the steps without a reading with NaN"
             )
-        lead = np.broadcast_shapes(*(array.shape[:-2] for array in known))
         N = steps.pop()
+        if N == 0:
+            raise ShapeError("readings have no rows; a motion has at least one step")
+        lead = np.broadcast_shapes(*(array.shape[:-2] for array in known))
         out = np.full((*(lead or (1,)), N, self.points.size), np.nan)
         for own, given_rows in zip(self.points_of, arrays):
             if given_rows is not None:

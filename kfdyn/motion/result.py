@@ -10,6 +10,7 @@ import numpy as np
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.estimation.nonlinear.results import NonlinearFiltered, NonlinearSmoothed
+from kfdyn.multibody import jacobian
 
 
 class _Moves:
@@ -17,6 +18,11 @@ class _Moves:
 
     model: Any
     x: Array
+
+    @property
+    def system(self) -> Any:
+        """The robot."""
+        return self.model.system
 
     @property
     def q(self) -> Array:
@@ -51,6 +57,24 @@ class _Moves:
             return np.asarray(deviations)
         return np.asarray(deviations[..., self.model.tangent_place(of)])
 
+    def position_cov(self, frame: str) -> Array:
+        """Covariances of the position of a body or frame, world axes, (..., N, 3, 3): J S J*."""
+        if self.cov is None:  # type: ignore[attr-defined]
+            raise ModelError("the covariances were switched off; call with covariances=True")
+        nv, J = self.system.nv, jacobian(self.system, self.q, frame)[..., 3:, :]
+        S = self.cov[..., :nv, :nv]  # type: ignore[attr-defined]
+        return np.asarray(J @ S @ np.swapaxes(J, -1, -2))
+
+    def _part(self, sensor: int | str, rows: Array) -> Array:
+        """What is a sensor's of all innovations or residuals."""
+        return rows[..., self.model.seen.tangents_of[self.model.sensor_index(sensor)]]
+
+    def plot(self, hinges: Any = None) -> Any:
+        """Draw q, v and, where it is known, the force of each hinge over time; bands are of two standard deviations."""
+        from kfdyn.motion.drawing import draw_motion
+
+        return draw_motion(self, hinges)
+
 
 @dataclass(frozen=True, eq=False)
 class MotionFiltered(_Moves, NonlinearFiltered):
@@ -73,6 +97,10 @@ class MotionFiltered(_Moves, NonlinearFiltered):
 
     def __repr__(self) -> str:
         return NonlinearFiltered.__repr__(self)
+
+    def innovation(self, sensor: int | str) -> Array:
+        """Innovations of one sensor in its tangent, NaN where it was silent, (..., N, m)."""
+        return self._part(sensor, self.innovations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +149,13 @@ class MotionSmoothed(_Moves, NonlinearSmoothed):
         return np.asarray(np.diff(self.v, axis=-2) / self.model.dt)
 
     def std(self, of: str | None = None) -> Array:
-        """Standard deviations of "q", "v", "force", a bias or a wrench by name, or of all tangent components of x."""
+        """Standard deviations of "q", "v", "a", "force", a bias or a wrench by name, or of all tangent components."""
+        if of == "a":
+            own, lagged, cov = self.model.tangent_place("v"), self.lagged_cov, self.cov
+            both = np.diagonal(cov, axis1=-2, axis2=-1)[..., own]  # type: ignore[arg-type]
+            between = np.diagonal(lagged, axis1=-2, axis2=-1)[..., own]
+            square = both[..., 1:, :] + both[..., :-1, :] - 2.0 * between
+            return np.asarray(np.sqrt(np.clip(square, 0.0, None)) / self.model.dt)
         if of == "force":
             return np.sqrt(np.clip(np.diagonal(self.force_cov, axis1=-2, axis2=-1), 0.0, None))
         return super().std(of)
@@ -132,10 +166,4 @@ class MotionSmoothed(_Moves, NonlinearSmoothed):
 
     def residual(self, sensor: int | str) -> Array:
         """Residuals of one sensor in its tangent, NaN where it was silent, (..., N, m)."""
-        return self.residuals[..., self.model.seen.tangents_of[self.model.sensor_index(sensor)]]
-
-    def plot(self, hinges: Any = None) -> Any:
-        """Draw q, v and the force of each hinge over time with bands of two standard deviations; returns the figure."""
-        from kfdyn.motion.drawing import draw_motion
-
-        return draw_motion(self, hinges)
+        return self._part(sensor, self.residuals)

@@ -1,4 +1,4 @@
-"""What every door of this room asks of an array: real, finite, and of the right trailing shape."""
+"""Validate arrays: real, finite, and of the right trailing shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a velocity constraint leaves free: hinge degrees of freedom from a rank."""
+"""Hinge degrees of freedom from the rank of a velocity constraint."""
 
 from __future__ import annotations
 

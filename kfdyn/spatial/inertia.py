@@ -131,7 +131,7 @@ def _parameters(M6: Array) -> InertiaParameters:
 
 
 def structure_fault(M6: Array) -> NDArray[np.bool_]:
-    """Where (...) ``M6`` (..., 6, 6) is not symmetric or not of the form [[J, m p~], [−m p~, m 1]]."""
+    """Mask (...) of ``M6`` (..., 6, 6) that are not symmetric or not of the form [[J, m p~], [−m p~, m 1]]."""
     rebuilt = np.zeros_like(M6)
     mass, com, _ = _parameters(M6)
     lever = mass[..., None, None] * _skew(com)

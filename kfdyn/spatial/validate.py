@@ -1,4 +1,4 @@
-"""Is this 6×6 matrix the inertia of a body that can exist? Said per body, with the cure."""
+"""Check that a 6×6 matrix is the inertia of a possible body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inverse in symbols: the recursions of the filter run on symbols, and exported as functions (R86 sections 10-12).
+"""Formulas of a robot: the recursions run on symbols, exported as functions (R86 sections 10-12).
 
 Needs SymPy where an expression is wanted (``pip install ".[symbolic]"`` in the folder of the sources); export needs
 nothing.

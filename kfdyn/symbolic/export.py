@@ -66,7 +66,7 @@ def export(formula: Formula, language: Language = "numpy", name: str | None = No
 
 
 class _Writer:
-    """What the languages share: names, precedence, and the order of the steps."""
+    """Base of the writers: names, precedence, and the order of the steps."""
 
     call = ""
 

@@ -34,7 +34,7 @@ def solve(model: Model, T: Any) -> Any:
 
 
 class _Sweep:
-    """What passes between the nodes: P⁺ and z⁺ inward, α outward, and what each dof keeps."""
+    """State of the sweep: P⁺ and z⁺ inward, α outward, and what each dof keeps."""
 
     def __init__(self, model: Model, T: Any) -> None:
         self.model, self.T = model, T
@@ -120,7 +120,7 @@ class _Node:
             yield _Output(self.sweep, self.k, i)
 
     def pass_on(self, P: _Matrix, z: _Vector) -> None:
-        """To the parent, which shifts them."""
+        """Pass P⁺ and z⁺ to the parent, which shifts them."""
         self.sweep.passed[self.k] = P.entries, z.entries
 
     def arriving(self) -> Straight:

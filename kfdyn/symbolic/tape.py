@@ -1,4 +1,4 @@
-"""Numbers that write down what is done to them: a recursion run on them leaves its formula.
+"""Record operations on symbolic numbers, so that a recursion run on them leaves its formula.
 
 A term is a coefficient times an entry of the tape. Products with constants go into the coefficient, nothing is added
 to 0 or multiplied by it, and an operation on the same operands is written once: that folds the zeros and ones of the

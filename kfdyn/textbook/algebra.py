@@ -1,4 +1,4 @@
-"""The little matrix algebra the sources take for granted, for floats and for any other kind of number."""
+"""Matrix algebra for floats and for any other kind of number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many operations a textbook algorithm does: its own lines, run on numbers that count."""
+"""Count the operations of a textbook algorithm by running it on numbers that count."""
 
 from __future__ import annotations
 

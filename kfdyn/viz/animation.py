@@ -1,4 +1,4 @@
-"""A simulated motion as a moving picture: HTML or GIF, by matplotlib alone."""
+"""Animate a simulated motion as HTML or GIF, by matplotlib alone."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.animation import FuncAnimation
     from matplotlib.figure import Figure
 
+_BOUND = {2: 5.991, 3: 7.815}  # quantiles of χ² with two and three degrees at 95 %
 MOST_FRAMES = 400  # of one picture: some megabytes
 
 #: A :class:`kfdyn.dynamics.Trajectory`, which this room cannot name: read for system, t, q, kinetic and potential.
@@ -29,16 +30,18 @@ def animate(
     fps: float = 25.0,
     speed: float = 1.0,
     trail: str | None = None,
+    ellipse: str | None = None,
     energy: bool = False,
     size: float = 4.0,
     figure: Figure | None = None,
 ) -> FuncAnimation:
-    """Animate a simulated robot.
+    """Animate a robot that was simulated, or whose motion was estimated.
 
     Parameters
     ----------
     trajectory : Trajectory
-        What :func:`kfdyn.simulate` returns, of one motion.
+        What :func:`kfdyn.simulate` returns, of one motion; or what filters and smoothers of a
+        :class:`kfdyn.MotionModel` do.
     path : str or path, optional
         Write it there: ``.html`` is a page with buttons that needs nothing else, ``.gif`` is for slides.
     plane : str or None
@@ -49,6 +52,9 @@ def animate(
         Seconds of the motion in a second of the picture.
     trail : str, optional
         A body or frame that leaves a trail.
+    ellipse : str, optional
+        Of a motion that was estimated: a body or frame about which the ellipse is drawn that holds its position with
+        95 %.
     energy : bool
         Whether to draw kinetic, potential and total energy beside it.
     size : float
@@ -88,6 +94,8 @@ def animate(
     lines = [ax.plot(*stroke[:, rows].T, **style)[0] for stroke in bones[0].strokes]
     (hinges,) = ax.plot(*bones[0].hinges[:, rows].T, "o", color="#555555", mfc="white", ms=5)
     (trace,) = ax.plot(*([] for _ in rows), color="#0072B2", lw=1)
+    bounds = None if ellipse is None else _ellipses(trajectory, ellipse, rows)
+    (ring,) = ax.plot(*([] for _ in rows), color="#D55E00", lw=1.5)
     points = None if trail is None else _points(trajectory, trail)[:, rows]
     mark = _draw_energy(figure.add_subplot(grid[1]), trajectory) if energy else None
 
@@ -97,9 +105,11 @@ def animate(
         _set(hinges, bones[i].hinges[:, rows].T)
         if points is not None:
             _set(trace, points[: moments[i] + 1].T)  # all moments, those between frames too: else it has corners
+        if bounds is not None:
+            _set(ring, bounds[moments[i]].T)
         if mark is not None:
             mark.set_xdata([trajectory.t[moments[i]]] * 2)
-        return [*lines, hinges, trace]
+        return [*lines, hinges, ring, trace]
 
     moving = Film(figure, draw, frames=len(moments), interval=1000 / fps, blit=False)
     # Else matplotlib scolds whoever looks at it only later, or not at all.
@@ -110,7 +120,7 @@ def animate(
 
 
 def _frames(trajectory: Motion, fps: float, speed: float) -> NDArray[np.int64]:
-    """Which of the moments of a trajectory are shown."""
+    """Choose the moments of a trajectory that are shown."""
     t, q = np.asarray(trajectory.t), np.asarray(trajectory.q)
     if q.ndim != 2:
         raise ModelError(f"an animation is of one motion; q has shape {q.shape}: choose one, as trajectory[0]")
@@ -123,6 +133,22 @@ def _frames(trajectory: Motion, fps: float, speed: float) -> NDArray[np.int64]:
     after = np.searchsorted(t, wanted).clip(1, t.size - 1) if t.size > 1 else np.zeros(count, dtype=np.int64)
     before = np.maximum(after - 1, 0)
     return np.where(wanted - t[before] < t[after] - wanted, before, after)
+
+
+def _ellipses(motion: Any, frame: str, rows: list[int]) -> Array:
+    """Outlines (N, 60, axes) that hold the position of a frame with 95 %: of a solid in space three rings."""
+    if not hasattr(motion, "position_cov"):
+        raise ModelError("a simulated motion is known exactly; an ellipse is of one that was estimated")
+    plane = np.stack([np.cos(np.linspace(0, 2 * np.pi, 60)), np.sin(np.linspace(0, 2 * np.pi, 60))])
+    if len(rows) == 2:
+        outline = plane
+    else:
+        outline = np.concatenate([np.insert(plane, axis, 0.0, axis=0) for axis in range(3)], axis=1)
+    cov = motion.position_cov(frame)[:, rows][:, :, rows]
+    values, vectors = np.linalg.eigh(cov)
+    radius = np.sqrt(_BOUND[len(rows)])
+    roots = radius * vectors * np.sqrt(np.clip(values, 0.0, None))[:, None, :]
+    return np.asarray(_points(motion, frame)[:, None, rows] + (roots @ outline).swapaxes(1, 2))
 
 
 def _points(trajectory: Motion, trail: str) -> Array:

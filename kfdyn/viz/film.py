@@ -1,4 +1,4 @@
-"""An animation whose page has its buttons with it: matplotlib's own asks a network for the signs on them."""
+"""An animation whose HTML page needs no network for its buttons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fit at a glance: the series and its future, and whether the innovations are what they should be."""
+"""Draw a fit: the series, its forecast, and diagnostics of the innovations."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def plot_fit(
 
 
 class _Along(NamedTuple):
-    """What a series is drawn along: name, places of its steps and of those of a forecast, and if they are dates."""
+    """Horizontal axis of a series: name, places of its steps and of the forecast's, and whether they are dates."""
 
     name: str
     places: Callable[[int], Any]

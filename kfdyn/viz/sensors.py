@@ -1,4 +1,4 @@
-"""Sensors drawn on a robot, and how surely a layout of them knows each hinge."""
+"""Draw sensors on a robot, and the accuracy of each hinge's estimate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One look for every figure: a palette that colour-blind readers can tell apart, and quiet axes."""
+"""Style of all figures: a colour-blind-safe palette and quiet axes."""
 
 from __future__ import annotations
 

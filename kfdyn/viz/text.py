@@ -1,4 +1,4 @@
-"""Names from files as text that is safe to show: on a terminal, in a table, in a figure."""
+"""Make names from files safe to show on a terminal, in a table or in a figure."""
 
 from __future__ import annotations
 

@@ -86,7 +86,19 @@ def test_what_is_recorded_is_what_the_page_shows(capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
-    ["dynamics", "calls", "steps", "operations", "bodies", "compilation", "rebuilding", "forms", "fits", "sizes"],
+    [
+        "dynamics",
+        "calls",
+        "steps",
+        "operations",
+        "bodies",
+        "compilation",
+        "rebuilding",
+        "forms",
+        "fits",
+        "sizes",
+        "motions",
+    ],
 )
 def test_a_part_runs_at_small_size(part, tmp_path, monkeypatch):
     from importlib import import_module

@@ -12,7 +12,7 @@ import kfdyn as kf
 from kfdyn.duality import claims, cross_check, detectable, limits
 from kfdyn.duality.hypothesis.roys_test import roots_test
 from kfdyn.estimation.consistency import largest_entry_test
-from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
+from kfdyn.estimation.consistency.null_distributions import LikelihoodRatioNull
 
 PUMA = kf.models.puma560()
 Q = np.linspace(-1, 1, 6)

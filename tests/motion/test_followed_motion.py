@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ModelError, ShapeError, UnobservableError
 from kfdyn.estimation.nonlinear.extended import Extended
 from kfdyn.estimation.nonlinear.model import NonlinearModel
 from kfdyn.estimation.nonlinear.unscented import SigmaPoints, Unscented
@@ -138,3 +138,44 @@ def test_a_motion_that_flies_off_says_so(kind):
 
     with pytest.raises(ModelError, match="diverged"):
         fly_off()
+
+
+def test_results_speak_of_the_robot():
+    """Accelerations with deviations, positions of the hand, innovations and residuals of each sensor, figures, film."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    arm = kf.models.double_pendulum()
+    sensors = [S.JointPosition(1e-4), S.Gyroscope("lower", 1e-3)]
+    model = kf.MotionModel(arm, 0.01, sensors, force_noise=0.1)
+    _, tau, y = readings(model, 40)
+    prior = (np.zeros(2), np.zeros(2), 4.0)
+    split = [y[:, own] for own in model.seen.points_of]
+    filt = kf.extended_kalman_filter(model, split, tau=tau, prior=prior)
+    post = kf.iterated_kalman_smoother(model, split, tau=tau, prior=prior)
+    assert filt.innovation("Gyroscope('lower')").shape == post.residual(1).shape == (40, 3)
+    np.testing.assert_allclose(post.residual(0), y[:, :2] - post.reading(0), atol=1e-13)
+    draws = post.draw(np.random.default_rng(1), 4000)
+    spread = (np.diff(draws[..., 2:], axis=1) / 0.01).std(axis=0)
+    np.testing.assert_allclose(post.std("a"), spread, rtol=0.08)  # 1/√8000 each, of 78
+    hands = kf.frame_pose(arm, draws[:, 20, :2], "lower").position
+    np.testing.assert_allclose(post.position_cov("lower")[20], np.cov(hands.T), atol=0.1 * np.cov(hands.T).max())
+    assert len(post.plot().axes) == 6 and len(filt.plot("elbow").axes) == 2
+    film = kf.viz.animate(post, fps=10, ellipse="lower", plane="xz")
+    assert len(list(film.new_frame_seq())) == 4
+    kf.viz.animate(filt, fps=5, ellipse="lower", plane=None)
+    with pytest.raises(ModelError, match="known exactly"):
+        kf.viz.animate(kf.simulate(arm, [0.1, 0.2], [0.0, 0.0], [0.0, 0.1]), ellipse="lower")
+
+
+@pytest.mark.parametrize(
+    ("sensors", "cure"),
+    [
+        ([S.Gyroscope("link_6", 1e-4)], r"q\[joint_1\].*JointPosition\(..., hinges='joint_1'\)"),
+        ([S.JointVelocity(1e-4)], r"JointPosition"),
+    ],
+)
+def test_what_no_reading_tells_is_named_with_a_sensor_that_would(sensors, cure):
+    model = kf.MotionModel(kf.models.puma560(), 0.01, sensors, force_noise=0.1)
+    with pytest.raises(UnobservableError, match=cure):
+        kf.iterated_kalman_smoother(model, [np.zeros((20, model.seen.points.size))])

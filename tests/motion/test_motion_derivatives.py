@@ -1,5 +1,7 @@
 """Derivatives of frames, of integrate and difference, of steps and of sensors, against differences."""
 
+import warnings
+
 import numpy as np
 import pytest
 from differences import richardson, richardson_rows
@@ -183,8 +185,12 @@ def test_sensors_in_time(seed):
     system = robot(seed)
     q, v, w, tau = state(system, seed)
     frame = system.open_tree.body_names[-1]
+    sensors = every_sensor(frame)
+    if system.is_tree:
+        middle = system.body_names[len(system.body_names) // 2]
+        sensors += [S.ForceTorque(middle, 1.0), S.ForceTorque(frame, 1.0, direction="parent_to_child")]
     model = kf.MotionModel(
-        system, 0.01, every_sensor(frame), force_noise=np.ones(system.nv),
+        system, 0.01, sensors, force_noise=np.ones(system.nv),
         biases={"JointVelocity()": (1.0, 1e-3)}, wrenches={frame: (1.0, 0.1)},
     )  # fmt: skip
     rng = np.random.default_rng(seed)
@@ -226,11 +232,18 @@ def test_an_accelerometer_in_time_reads_what_it_reads_at_one_instant():
     """The same sensors in estimate_dynamics, with q and v known and exact torques."""
     arm = kf.models.puma560()
     q, v, _, tau = state(arm, 2)
-    for sensor in (S.Accelerometer("link_6", 1e-4), S.Imu("link_6", 1e-4), S.JointAcceleration(1e-4)):
-        estimate = kf.estimate_dynamics(
-            arm, q, v, [S.JointTorque(0.0), sensor], [tau, np.full(sensor.size(arm), np.nan)]
-        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of link_3's inertia, as published
+        turn = kf.spatial.rotation_from_rpy([0.4, 0.2, -0.5])
+        arm = kf.System(arm.bodies, frames={"flange": kf.Frame("link_5", turn, [0.1, 0.2, -0.3])})
+    for sensor in (
+        S.Accelerometer("link_6", 1e-4), S.Imu("link_6", 1e-4), S.JointAcceleration(1e-4), S.ForceTorque("link_4", 1.0),
+        S.ForceTorque("joint_5", 1.0, frame="flange", direction="parent_to_child"),
+    ):  # fmt: skip
         model = kf.MotionModel(arm, 0.01, [sensor], force_noise=np.ones(6))
+        estimate = kf.estimate_dynamics(
+            arm, q, v, [S.JointTorque(0.0), sensor], [tau, np.full(6, np.nan)[: model.seen.points.size]]
+        )
         x = np.concatenate([q, v])[None]
         read = model.read(x, np.zeros((1, 6)), tau[None], np.zeros(1, int))[0]
         np.testing.assert_allclose(read, estimate.predicted[1], rtol=0, atol=1e-10 * np.abs(read).max())

@@ -1,4 +1,4 @@
-"""The project's reason to be on a robot: the PUMA 560 as a random process, every covariance confronted."""
+"""Cross-check the PUMA 560 as a random process."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Calibrated tests of claimed covariances, and how small an error they find."""
+"""Calibrated tests of claimed covariances, and the smallest errors they detect."""

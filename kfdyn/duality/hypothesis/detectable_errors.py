@@ -1,4 +1,4 @@
-"""How large an error must be to be rejected with a given probability, by the laws of the statistics at the error.
+"""Compute the smallest error that is rejected with a given probability.
 
 An error has a sign, and may be counted from the claim or from the truth; these differ by the square of the error, which
 few samples show. What is given is rejected in every case.
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.duality.hypothesis.roys_test import root_limit
-from kfdyn.estimation.consistency.entry_score import entry_score
-from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
+from kfdyn.estimation.consistency.null_distributions import LikelihoodRatioNull, entry_score
 
 
 class Detectable(NamedTuple):
@@ -223,14 +222,14 @@ def pair_error(r: Array, n: int, p: float, power: float) -> Array:
     lowest = _quantiles(norm.isf(power), n)
 
     def rejected(r: Array, t: Array) -> NDArray[np.bool_]:
-        """Whether Σ_ij truly larger by t is found, often enough."""
+        """Return True if Σ_ij truly larger by t is found, often enough."""
         s = 1 + 2 * t * r
         possible = t * (1 - r) < 1
         rho = np.where(possible, (r + t * (1 + r**2)) / np.where(possible, s, 1.0), 0.0)
         return ~possible | (s * np.interp(rho, _CORRELATIONS, lowest) >= np.interp(r, _CORRELATIONS, critical))
 
     def rejected_claim(r: Array, t: Array) -> NDArray[np.bool_]:
-        """Whether a claim of Σ_ij larger by t is found, often enough: −r and −t are those of −y_j."""
+        """Return True if a claim of Σ_ij larger by t is found, often enough: −r and −t are those of −y_j."""
         scale = 1 + 2 * r * t - t**2 * (1 - r**2)
         possible = scale > 0
         claimed = np.clip(np.where(possible, r - t * (1 - r**2), 0.0), -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Tests of single entries and means, of innovations, and the sharpest tests of what somebody claims."""
+"""Test single entries, means and innovations, and claimed matrices by the sharpest tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kfdyn.duality.noise_operators import Given
 from kfdyn.duality.quantities import QUANTITIES, Claim
 from kfdyn.estimation import StateSpace
 from kfdyn.estimation.consistency import largest_entry_test, whiteness
-from kfdyn.estimation.consistency.entry_score import entry_score
+from kfdyn.estimation.consistency.null_distributions import entry_score
 from kfdyn.estimation.consistency.whitening import Whitening
 
 
@@ -34,7 +34,7 @@ def mean_entries_test(
 
 
 def _variances(claim: Claim) -> Array:
-    """In closed form, for what is too large for A A*: a variance there is a rounding error of its terms', or 0."""
+    """Variances in closed form, for quantities too large for A A*; rounding errors of either sign count as 0."""
     return np.concatenate([np.zeros(0), *(np.diag(block) for block in claim.covariance.diagonal)])
 
 

@@ -1,4 +1,4 @@
-"""From sums over samples to p-values: every quantity on its own, equivalent tests counted once."""
+"""Turn sums over samples into p-values, with equivalent tests counted once."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def judge(
 
 
 def _impossible(name: str, claim: Claim, sums: Sums, n: int, whole: bool) -> Finding:
-    """What was found of a quantity whose claimed covariance is none."""
+    """Finding for a quantity whose claimed covariance is not positive semi-definite."""
     if not whole:
         return Finding(name, len(claim.mean), claim.rank, 0, True, None, None, None, np.nan, np.nan)
     sampled, units = sums.scatter / n, np.outer(claim.scale, claim.scale)
@@ -168,7 +168,7 @@ def _group(
 
 
 def _rounding_of_ratio(roots: Array, n: int, space: Whitening, claim: Claim, bound: float) -> float:
-    """How far rounding may move a likelihood ratio n(tr S − log det S − d); the derivation is at `Group`."""
+    """Bound on the rounding of a likelihood ratio n(tr S − log det S − d); derived at `Group`."""
     terms = float(((space.inside * claim.units.terms[:, None]) ** 2).sum())
     formula = max(bound, ROUNDINGS * EPS * terms)
     mean = ROUNDINGS * EPS * float(np.sqrt(((space.inside * claim.units.means[:, None]) ** 2).sum()))

@@ -1,4 +1,4 @@
-"""The extreme roots of a sample covariance: the sharpest test of an error in few directions (Roy's)."""
+"""Roy's test by the extreme eigenvalues of a sample covariance: the sharpest for errors of low rank."""
 
 from __future__ import annotations
 

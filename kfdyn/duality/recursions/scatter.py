@@ -1,4 +1,4 @@
-"""Scatter of a stacked sample, node by node, without the scatter between strangers."""
+"""Accumulate the scatter matrix of each node, and of each node with its parent."""
 
 from kfdyn.sweeps import if_, local, loop, sweep
 

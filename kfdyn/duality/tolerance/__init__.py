@@ -1,1 +1,1 @@
-"""What rounding excuses, and what it forbids to confirm."""
+"""Rounding tolerances, units, and preconditions of a cross-check."""

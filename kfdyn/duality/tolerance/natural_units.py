@@ -1,4 +1,4 @@
-"""Units in which nothing of a model is large or small, for algebra that knows nothing of units; and an inverse."""
+"""Scale a model by powers of two to deviations near 1; invert a covariance by Cholesky."""
 
 from __future__ import annotations
 

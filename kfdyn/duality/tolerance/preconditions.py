@@ -1,4 +1,4 @@
-"""What double precision cannot certify: refused in words before a sample is drawn, never rejected."""
+"""Refuse models that double precision cannot certify, before a sample is drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far rounding may take two right answers apart: units in which it is small, and a bound that follows the model."""
+"""Bound the rounding difference of two correct answers, in suitable units."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _scattered(
 
 
 def _handed(deviation: Array, terms: Array, floor: float) -> Array:
-    """What a group hands on: its deviation, or its terms where that is all rounding of them."""
+    """Size that a group passes on: its deviation, or its terms if the deviation is only rounding."""
     return np.where(deviation > floor * terms, deviation, terms)
 
 
@@ -219,7 +219,7 @@ def rounding_bound(ss: StateSpace, cov: Covariances | None = None, groups: Seque
 
 
 def condition_by_node(ss: StateSpace, cov: Covariances | None = None, groups: Sequence[Starts] | None = None) -> Array:
-    """What each node adds to the κ of :func:`rounding_bound`, (N,); large where a hinge moves next to no mass."""
+    """Contribution of each node to κ of :func:`rounding_bound`, (N,); large where a hinge moves next to no mass."""
     cov = Covariances(ss) if cov is None else cov
     groups = unit_groups(ss) if groups is None else groups
     inverse = InnovationsFactor(cov.riccati).inverse_diagonal()
@@ -237,6 +237,6 @@ def _deviations(blocks: Blocks) -> Array:
 
 
 def _positive(deviation: Array) -> Array:
-    """Where a deviation is 0 the largest, so that nothing is measured in units of nothing."""
+    """Replace zero deviations by the largest, so that no unit is 0."""
     largest = float(deviation.max(initial=0.0))
     return np.where(deviation > 0, deviation, largest if largest > 0 else 1.0)

@@ -1,4 +1,4 @@
-"""Which components of a node are measured by one unit: moments with moments, forces with forces."""
+"""Group the components of a node that share a unit: moments with moments, forces with forces."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ def group_norm(vector: Array, starts: Starts) -> Array:
 
 
 def spread(values: Array, starts: Starts, n: int) -> Array:
-    """To every component, (n,), the value of its group."""
+    """Repeat the value of each group for its components, (n,)."""
     return np.repeat(values, np.diff(np.append(starts, n)))
 
 
 def _rigid(phi: Array) -> bool:
-    """Whether every block of six shifts a spatial force, or is 0."""
+    """Return True if every block of six shifts a spatial force, or is 0."""
     if phi.shape[0] % 6 or phi.shape[1] % 6:
         return False
     for part in phi.reshape(phi.shape[0] // 6, 6, -1, 6).transpose(0, 2, 1, 3).reshape(-1, 6, 6):

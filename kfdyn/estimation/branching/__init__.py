@@ -1,1 +1,1 @@
-"""Trees that branch outward, where children inherit from their parent: phylogenies, hierarchies, multi-scale models."""
+"""Models on trees whose children inherit from their parent: phylogenies, hierarchies, scales."""

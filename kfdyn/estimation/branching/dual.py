@@ -1,4 +1,4 @@
-"""An outward tree as an inward one: the dual model, whose co-state is the posterior.
+"""Solve an outward tree by its dual, an inward tree whose co-state is the posterior.
 
 Minimising ½Σ|e|² + ½Σ|C x − y|² over the noise e of the branches x = φ*(B e + u) is forward dynamics: e is the joint
 acceleration, x the acceleration of a body, C*C its inertia and −C*y its bias force. So (THEORY section 13)::

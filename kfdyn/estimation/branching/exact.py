@@ -1,4 +1,4 @@
-"""Exact observations: solved for the noise of the branch that explains them, so that no information is infinite.
+"""Eliminate exact observations: solve each for the noise of the branch that explains it.
 
 A row y = C x(k) without noise, on the branch x(k) = A x(p) + u + B e with e ~ N(0, 1), says
 C B e = y − C u − C A x(p). With the singular values C B = U S V* (rank r) the r combinations V₁*e are known once x(p)
@@ -37,7 +37,7 @@ class Branches(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """What became of a group of exact rows; the score goes back through it. Scaled rows are C / t, y / t."""
+    """Result of eliminating a group of exact rows, kept for the score. Scaled rows are C / t, y / t."""
 
     rows: Rows
     scale: FloatArray  # t (g, c)
@@ -82,7 +82,7 @@ class Solved:
 
 
 class _Sizes(NamedTuple):
-    """What a branch adds to each state, (n,), and takes over, |A|: what is small against them is rounding."""
+    """Scales of a branch for rank decisions: the deviation it adds to each state, (n,), and |A|."""
 
     deviation: Blocks
     A: Blocks
@@ -91,7 +91,7 @@ class _Sizes(NamedTuple):
 def solve_exact(
     tree: Tree, branches: Branches, rows: list[Rows], flat_roots: bool
 ) -> tuple[list[Solved], list[Rows], float, FloatArray]:
-    """Work off all exact rows. Changes the branches; returns the steps, the noisy rows they leave on the parents,
+    """Eliminate all exact rows. Changes the branches; returns the steps, the noisy rows they leave on the parents,
     the log det of what was divided out, and the sum of squares (batch,) of what was known at roots.
     """
     steps: list[Solved] = []
@@ -127,7 +127,7 @@ def _sizes(branches: Branches) -> _Sizes:
 
 
 def _by_place(tree: Tree, rows: Rows) -> list[Rows]:
-    """The rows in groups that meet each node once, and whose nodes have parents of one size, or none."""
+    """Group rows so that each group meets a node once, and its nodes have parents of one size, or none."""
     out = []
     order = np.argsort(rows.at, kind="stable")
     nodes = rows.at[order]
@@ -140,7 +140,7 @@ def _by_place(tree: Tree, rows: Rows) -> list[Rows]:
 
 
 def _solve(tree: Tree, branches: Branches, rows: Rows, sizes: _Sizes, flat_roots: bool) -> list[Solved]:
-    """One group of rows, split by the parents' size and by rank."""
+    """Eliminate one group of rows, split by the parents' size and by rank."""
     A, B, _ = branches
     assert A.cols is not None
     g, c, n = rows.C.shape

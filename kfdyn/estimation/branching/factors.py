@@ -1,4 +1,4 @@
-"""Factors of covariances that may be singular, and models that are refused because they are almost so.
+"""Factor covariances that may be singular; refuse those that are almost singular.
 
 A covariance whose correlations have an eigenvalue below 1e-14 for each row is taken to be singular, for its entries are
 rounded. From there to 1e-10 its 16 digits leave few of that eigenvalue: a model that hangs on them is refused.

@@ -1,4 +1,4 @@
-"""Roots of which nothing is known beforehand: free in the dual model, and refused where the data leave them open."""
+"""Treat roots with a flat prior: free in the dual model, refused where the data do not resolve them."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def _diagonal(n: np.ndarray) -> np.ndarray:
 
 
 def name_direction(model: OutwardTree, ss: StateSpace, error: SingularError) -> None:
-    """Say of a flat root that could not be filtered which direction of it the data do not resolve."""
+    """Raise an error that names the direction of a flat root which the data do not resolve."""
     if model.root_cov is None and error.node in model.tree.roots:
         expect_resolved(ss, error.node, _closed(ss, error.node), always=True)
 
 
 def _closed(ss: StateSpace, root: int) -> FloatArray:
-    """The information P(root) of a model whose root is too poorly known to be filtered: its hinge left out."""
+    """Compute the information P(root) with the root's hinge left out, for a root that cannot be filtered."""
     others = [k for k in range(len(ss)) if k != root]
     H, R = (np.concatenate([b[k].ravel() for k in others] or [np.zeros(0)]) for b in (ss.H, ss.R))
     m = np.where(np.arange(len(ss)) == root, 0, ss.m)
@@ -81,7 +81,7 @@ def _closed(ss: StateSpace, root: int) -> FloatArray:
 
 
 def expect_resolved(ss: StateSpace, root: int, P: FloatArray, always: bool = False) -> None:
-    """Refuse a flat root with a direction that the data say nothing of, and name it."""
+    """Refuse a flat root with an unresolved direction, and name the direction."""
     information = ss.H[root] @ P @ ss.H[root].T
     if not information.size:
         return

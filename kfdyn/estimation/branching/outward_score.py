@@ -1,4 +1,4 @@
-"""The gradient of an outward tree's log-likelihood: every block from the dual model's forces (THEORY section 13).
+"""Gradient of an outward tree's log-likelihood in every block, from the dual model's forces (THEORY section 13).
 
 With s = ∂ℓ/∂u, which is minus the force x̂ of the dual model, and N its smoothed error covariance S::
 
@@ -119,7 +119,7 @@ def outward_score(post: OutwardPosterior) -> OutwardScore:
 
 
 def _for_score(post: OutwardPosterior) -> Dual:
-    """The dual model by roots where N or a force would be a small difference of large numbers."""
+    """Solve the dual model again by square roots where N or a force would cancel."""
     dual = post.dual
     if dual.leaves is not None or not _cancels(dual, post.model):
         return dual
@@ -127,7 +127,7 @@ def _for_score(post: OutwardPosterior) -> Dual:
 
 
 def _cancels(dual: Dual, model: OutwardTree) -> bool:
-    """Whether a row reads many deviations of its noise, or rows or a branch know much more than everything else."""
+    """Return True if the score of the plain dual would lose digits: far readings, or one dominant source."""
     for rows in dual.noisy:
         n = rows.C.shape[2]
         N = np.eye(rows.C.shape[1]) - rows.C @ _get(dual.Lambda, rows.at, n, n) @ _t(rows.C)

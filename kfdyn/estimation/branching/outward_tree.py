@@ -1,4 +1,4 @@
-"""The model that branches outward: children inherit the state of their parent."""
+"""Define the outward model: children inherit the state of their parent."""
 
 from __future__ import annotations
 
@@ -230,12 +230,12 @@ class OutwardTree:
 
 
 def _rebuilt(*given: Any) -> OutwardTree:
-    """The model again, as it was built: of all arguments in their order, with ``mean`` as the last."""
+    """Rebuild a pickled model from its arguments, with ``mean`` as the last."""
     return OutwardTree(*given[:-1], mean=given[-1])
 
 
 def _packed(tree: Tree, name: str, blocks: BlockInput) -> Packed:
-    """As :func:`pack`; blocks that lie in one buffer already are copied from there."""
+    """Pack blocks as :func:`pack` does; copy them at once if they lie in one buffer."""
     if isinstance(blocks, Blocks) and blocks.cols is not None and len(blocks) == len(tree) and blocks.flat.ndim == 1:
         return Packed(blocks.flat.copy(), blocks.rows.copy(), blocks.cols.copy())
     return pack(tree, name, blocks)

@@ -1,4 +1,4 @@
-"""What the observations of an outward tree say of its nodes."""
+"""Posterior of an outward tree's nodes given its observations."""
 
 from __future__ import annotations
 

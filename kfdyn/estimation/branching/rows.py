@@ -1,4 +1,4 @@
-"""Observed rows of an outward tree: noisy ones whitened, exact ones set apart, in groups of equal shape."""
+"""Split the observations of an outward tree into whitened noisy rows and exact rows, grouped by shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dual model by square roots, every observed row a leaf: for rows and traits that are known very unequally.
+"""Solve the dual model in square-root form, every observed row a leaf: for very unequal informations.
 
 The dual model sums the informations C*C of rows and A*P⁺A of branches on a node. Where they differ by more than 1e10 in
 directions that are no trait's own, the smaller ones drown in that sum, and so would a root taken of it. A row is
@@ -52,7 +52,7 @@ def solve(model: OutwardTree, y: FloatArray, covariances: bool) -> Dual:
 
 
 def _drowned(dual: Dual) -> bool:
-    """Whether some information is so small beside another that their sum has lost it, or a difference will."""
+    """Return True if small informations were lost in a sum with large ones."""
     Lambda, variance = dual.Lambda, dual.Lambda.diagonals()
     if lost_digits(dual.smooth.filt.covariances, _LOST).error > _LOST:
         return True

@@ -1,4 +1,4 @@
-"""Every calibrated test: is the filter's own account of its errors true?
+"""Calibrated tests of a filter's consistency: are its errors as it says?
 
 Each p-value is uniform when the model is right, at any dimension and sample size the test accepts; see `wishart` for
 the null distributions beyond χ², `moments` and `whiteness` for the tests that use them.

@@ -1,4 +1,4 @@
-"""Sample moments against the moments claimed: calibrated tests that need only a mean or a scatter matrix.
+"""Test sample means and covariances against claimed ones, from a mean or a scatter matrix alone.
 
 The scatter Σ x x* of any number of samples takes O(d²) memory, so 10⁸ samples are a matter of time.
 """
@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.consistency.entry_score import entry_score
+from kfdyn.estimation.consistency.null_distributions import LikelihoodRatioNull, entry_score
 from kfdyn.estimation.consistency.verdict import Verdict
 from kfdyn.estimation.consistency.whitening import Whitening, deviations, whitening
-from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
 
 __all__ = ["EntryVerdict", "covariance_test", "largest_entry_test", "mean_test", "scatter"]
 

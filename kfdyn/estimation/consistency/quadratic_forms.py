@@ -1,4 +1,4 @@
-"""Is the filter's own account of its errors true? NIS and NEES: quadratic forms that are χ² if it is."""
+"""NIS and NEES: normalised squared innovations and errors, which are χ² if the filter is consistent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whiteness of innovations over a tree: nothing that one node saw is seen again at another."""
+"""Test the whiteness of innovations over a tree."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.consistency.moments import counted_scatter, stein_loss
+from kfdyn.estimation.consistency.null_distributions import LikelihoodRatioNull
 from kfdyn.estimation.consistency.verdict import Verdict
-from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
 
 __all__ = ["tree_portmanteau", "whiteness"]
 

@@ -1,4 +1,4 @@
-"""Coordinates in which a covariance, singular or not, is the identity on its range and 0 outside."""
+"""Whiten a covariance on its range, whether it is singular or not."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def whitening(
 
 
 def _flaw(Sigma: Array, unit: Array, names: Sequence[str]) -> str:
-    """What keeps a matrix from being symmetric, with the worst entry; empty if nothing does."""
+    """Describe the worst asymmetry of a matrix; empty if it is symmetric."""
     name = names if len(names) == len(Sigma) else range(len(Sigma))
     if not np.isfinite(Sigma).all():
         i, j = np.argwhere(~np.isfinite(Sigma))[0]

@@ -1,4 +1,4 @@
-"""Likelihood and score of many parameter vectors in one sweep: their models side by side."""
+"""Evaluate likelihood and score of many parameter vectors in one sweep, their models side by side."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ TIRED = "the limit of iterations was reached"
 
 
 class Descent:
-    """Where a search stands, and what it knows of the curvature; it can be moved, and parameters held and released.
+    """State of a BFGS search: point, inverse Hessian, and which parameters are held.
 
     Held parameters have no gradient and no row in the inverse Hessian ``H``, so that they do not move.
     """
@@ -91,7 +91,7 @@ class Descent:
         return TIRED
 
     def _again(self) -> None:
-        """Once more down the gradient, with the usual curvature of what is free."""
+        """Restart along the gradient, with the mean curvature of the free parameters."""
         free = np.diagonal(self.H) != 0.0
         self.H = np.diag(np.where(free, self.usual, 0.0))
         self.fresh = True

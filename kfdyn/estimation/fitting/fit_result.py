@@ -1,4 +1,4 @@
-"""What a fit found: parameters, how well they are known, and whether the model is any good."""
+"""Result of a fit: parameters, standard errors, diagnostics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNKNOWN = 1e-6  # eigenvalue of the information, scaled to unit diagonal, below
 
 
 class Diagnostics(NamedTuple):
-    """Whether the standardised innovations are what they should be: white, standard and normal.
+    """Return True if the standardised innovations are what they should be: white, standard and normal.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Diagnostics(NamedTuple):
 
     @property
     def fine(self) -> bool:
-        """Whether none of the three is below 0.01."""
+        """Return True if none of the three is below 0.01."""
         return min(self.nis, self.whiteness, self.normality) >= 0.01
 
 

@@ -1,4 +1,4 @@
-"""A step down a line by values and slopes, which also learns how much of the values is rounding.
+"""Line search by values and slopes; it also estimates the rounding noise of the values.
 
 Along a smooth line the values are those that the slopes predict, v(t) − v(0) = ½t(v'(0) + v'(t)), but for an error in
 t³. Where two steps contradict that by more than all they promise, and the shorter one no less for its length, the
@@ -33,7 +33,7 @@ class Point(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Where a line search ends, None where no step gains anything; the noise of the values, 0 if none was met.
+    """Point where a line search ended, None if no step gains; and the noise of the values, 0 if none was met.
 
     ``sure`` if not just the value there is as it should be, but the slope.
     """
@@ -111,13 +111,13 @@ def line_search(
 
 
 def _gap(start: _Trial, end: _Trial) -> float:
-    """By how much a value differs from what the slopes predict; 0 where there is none."""
+    """Difference of a value from what the slopes predict; 0 where there is no value."""
     gap = abs(end.value - start.value - 0.5 * (end.t - start.t) * (start.slope + end.slope))
     return gap if np.isfinite(gap) else 0.0
 
 
 def _contradict(one: _Doubt, other: _Doubt) -> bool:
-    """Whether the gap of the shorter step is not less, for its length, than that of the longer."""
+    """Return True if the gap of the shorter step is not less, for its length, than that of the longer."""
     short, long = sorted((one, other), key=lambda d: d.trial.t)
     return short.gap * long.trial.t >= long.gap * short.trial.t
 

@@ -1,4 +1,4 @@
-"""The last digits of a fit by Newton steps, and in which words it ended."""
+"""Newton steps for the last digits of a fit, and the message that says how it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log-likelihood and gradient as functions of parameters, whatever builds the model."""
+"""Log-likelihood and gradient as functions of the parameters."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Objective:
 
     @property
     def mean_square(self) -> float:
-        """Of the measurements that are there."""
+        """Mean square of the observed measurements."""
         return float(np.nansum(self.T * self.T)) / max(self.n_observed, 1)
 
     @property
@@ -88,7 +88,7 @@ class Objective:
         return sum(int(np.prod(T.shape[:-1])) for T in self.groups if not np.isnan(T).all())
 
     def model(self, theta: FloatArray) -> Any:
-        """What ``build`` makes of parameters; nothing but a model is accepted."""
+        """Call ``build`` and check that it returned a model."""
         model = self.build(theta)
         if not isinstance(model, StateSpace) and not hasattr(model, "smooth"):
             raise ModelError(
@@ -276,7 +276,7 @@ def _along(gradient: Any, model: Any, change: dict[str, Any]) -> float:
 
 
 def _change(given: Any, own: Any) -> FloatArray:
-    """What ``own`` changes by as one vector; a root's slice of a stacked phi is ignored, as everywhere."""
+    """Flatten the change of the blocks ``own`` to one vector; a root's slice of a stacked phi is ignored."""
     if isinstance(given, Blocks):
         return _flat(given)
     stacked = isinstance(given, np.ndarray) and given.dtype != object

@@ -35,7 +35,7 @@ ENDLESS = "endless"
 
 
 class Found(NamedTuple):
-    """Where a search ended; ``sound`` if no parameter at a bound gains by leaving it, ``noise`` is that of ℓ there."""
+    """End of a search; ``sound`` if no parameter at a bound gains by leaving it, ``noise`` is that of ℓ there."""
 
     z: FloatArray
     at: Evaluation
@@ -127,7 +127,7 @@ class Search:
         return -at.llf / self.n, -at.gradient * self.problem.scale / self.n
 
     def _here(self) -> tuple[FloatArray, Evaluation]:
-        """Where the descent stands, with slopes at bounds; evaluated again only if it was long ago."""
+        """Current point of the descent with slopes at bounds, evaluated again only if it is stale."""
         x = self.descent.at.x
         z = x * self.problem.scale
         known = [at for seen, at in self._seen if seen is x and at is not None]
@@ -158,7 +158,7 @@ class Search:
                 return
 
     def _fallen(self, far: float) -> Any:
-        """Which logarithms have fallen so far, and farther than from a start that is too large for the data."""
+        """Find log-parameters that have run away towards −∞, farther than a large start explains."""
         excess = np.maximum(self.z0 - self.log_size, 0.0) if np.isfinite(self.log_size) else 0.0
         return self.one_sided & np.isnan(self.problem.held) & (self.z - self.z0 < -far - excess)
 
@@ -169,7 +169,7 @@ class Search:
         return bool(self._fallen(_ENDLESS).any() or (free.any() and rounded[free].all()))
 
     def _driven(self, at: Point) -> Any:
-        """Which parameters have moved far towards a bound, and were not asked there about it."""
+        """Find parameters that moved far towards a bound and have not been tested on it."""
         z = at.x * self.problem.scale
         fall = z - self.mark
         if fall.min() > -_SOON and not self.between.any():
@@ -202,11 +202,11 @@ class Search:
                 self.mark[i] = self.z[i]
 
     def _flat_or_falls(self, at: Evaluation, i: int) -> bool:
-        """Whether the likelihood does not rise from the bound: on the way to where the parameter now is."""
+        """Return True if the likelihood does not rise from the bound: on the way to where the parameter now is."""
         return bool(at.inward[i] * self.problem.distance(self.z, i) / self.problem.typical[i] < _GAIN)
 
     def _nothing(self) -> float:
-        """What may be rounding of ℓ, or is too little to matter."""
+        """Change of ℓ that may be rounding or is too small to matter."""
         return _GAIN + max(1e-12 * abs(self.at.llf), self._noise())
 
     def _noise(self) -> float:
@@ -214,7 +214,7 @@ class Search:
         return self.n * self.descent.noise
 
     def _fled(self) -> bool:
-        """Whether the search stopped for want of a model, far down and on a slope that goes on."""
+        """Return True if the search stopped for want of a model, far down and on a slope that goes on."""
         down = self._fallen(_FLED)
         return bool(float(self.at.gradient[down].sum()) < -1e-3 * self.n)
 

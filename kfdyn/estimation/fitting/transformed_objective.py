@@ -1,4 +1,4 @@
-"""The log-likelihood as an optimiser sees it: a function of free numbers, some of which may be held at a bound."""
+"""Log-likelihood as a function of unbounded parameters, some of which may be held at a bound."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Problem:
         return Evaluation(llf, np.where(free, gradient, 0.0), np.where(free, 0.0, gradient))
 
     def _reach(self, z: FloatArray, theta: FloatArray, slope: FloatArray) -> FloatArray:
-        """How far z may move before the model is another: that of a logarithm is 1."""
+        """Distance in z over which the model changes noticeably; 1 for a logarithm."""
         with np.errstate(divide="ignore", invalid="ignore"):
             near = np.where(slope == 0.0, 0.0, np.minimum(np.abs(z), np.abs(theta / slope)))
         return np.maximum(near, self.scale)
@@ -102,14 +102,14 @@ class Problem:
         return found
 
     def distance(self, z: FloatArray, i: int) -> float:
-        """How far parameter i is from the bound it is nearer to."""
+        """Distance of parameter i from its nearer bound."""
         t = self.transform
         if t.both[i]:
             return float((t.high[i] - t.low[i]) * np.exp(-np.logaddexp(0.0, abs(z[i]))))
         return float(np.exp(z[i]))
 
     def nearest(self, z: FloatArray, i: int) -> float:
-        """That bound."""
+        """The nearer bound of parameter i."""
         t = self.transform
         return float(t.high[i] if t.only_high[i] or (t.both[i] and z[i] > 0) else t.low[i])
 

@@ -1,4 +1,4 @@
-"""Parameters within bounds as numbers without: what an optimiser moves freely."""
+"""Map bounded parameters to unbounded ones for the optimiser."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FlatFiltered(FilterWords):
-    """What the filter knows under flat priors. Finite and infinite parts of a covariance P + κP∞ are kept apart.
+    """Result of the filter under flat priors. Finite and infinite parts of a covariance P + κP∞ are kept apart.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class FlatFiltered(FilterWords):
 
     @property
     def observed(self) -> BoolArray:
-        """Which outputs were measured, (Σm_k,)."""
+        """Mask of the measured outputs, (Σm_k,)."""
         return self.finite.observed
 
     @property
@@ -105,7 +105,7 @@ class FlatFiltered(FilterWords):
         """Log-likelihood in the convention of Durbin and Koopman, the limit of ℓ + ½ d log κ; one a batch entry."""
         seen = int(self.observed.sum())
         logdet = self.finite.covariances.logdet + float(self.fit.logdets.sum())
-        with np.errstate(over="ignore"):  # told of by name
+        with np.errstate(over="ignore"):  # the error below names it
             llf = -0.5 * (seen * np.log(2.0 * np.pi) + logdet + (self.fit.fitted**2).sum(axis=1))
         return finite_likelihood(llf.reshape(self.finite.eps.shape[:-1]))
 

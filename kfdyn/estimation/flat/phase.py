@@ -25,7 +25,7 @@ _NULL = 1e-12  # of the information that a component could have at best
 
 
 class Phase(NamedTuple):
-    """What :class:`FlatFiltered` shows, node by node."""
+    """Node-by-node quantities of :class:`FlatFiltered`."""
 
     z: Blocks
     z_plus: Blocks

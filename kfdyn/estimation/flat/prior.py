@@ -1,4 +1,4 @@
-"""Which states are flat, and the finite model that their columns are taken from."""
+"""Find the flat states, and the finite model their columns are taken from."""
 
 from __future__ import annotations
 

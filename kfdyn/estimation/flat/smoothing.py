@@ -16,7 +16,7 @@ from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class FlatSmoothed(Smoothed):
-    """What the smoother knows under flat priors; the attributes are those of :class:`Smoothed`, all of them finite.
+    """Result of the smoother under flat priors; the attributes are those of :class:`Smoothed`, all finite.
 
     ::
 
@@ -85,7 +85,7 @@ def flat_smoother(filt: FlatFiltered, covariances: bool) -> FlatSmoothed:
 
 
 def restored(filt: FlatFiltered, own: FloatArray, columns: FloatArray, of: IntArray) -> FloatArray:
-    """What T gives plus what the estimated components give; ``of`` tells the tree of each entry."""
+    """Add the contribution of the estimated flat components; ``of`` is the tree of each entry."""
     out = own.reshape(-1, own.shape[-1]).copy()
     for i in range(filt.layout.most):
         out += filt.fit.delta[:, of, i] * columns[i]

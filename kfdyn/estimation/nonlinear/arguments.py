@@ -86,7 +86,7 @@ def readings(y: ArrayLike) -> FloatArray:
     return array if array.ndim == 3 else array[None]
 
 
-def inputs(u: ArrayLike | None, batch: int, steps: int, last: bool, wanted: bool) -> FloatArray | None:
+def inputs(u: ArrayLike | None, batch: int, steps: int, last: bool, wanted: bool, name: str = "u") -> FloatArray | None:
     """Known inputs as (batch, steps, ·), the last row zero if it is not needed and not given."""
     if u is None:
         if wanted:
@@ -94,7 +94,7 @@ def inputs(u: ArrayLike | None, batch: int, steps: int, last: bool, wanted: bool
         return None
     if not wanted:
         raise ModelError("u is given, but neither step nor observe takes an argument u: step(x, u, k)")
-    array = real_array(u, "u")
+    array = real_array(u, name)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim == 2:
@@ -102,9 +102,9 @@ def inputs(u: ArrayLike | None, batch: int, steps: int, last: bool, wanted: bool
     lengths = (steps,) if last else (steps, steps - 1)
     if array.ndim != 3 or array.shape[0] != batch or array.shape[1] not in lengths:
         need = f"{steps} rows" if last else f"{steps} rows, or {steps - 1}, since the last step leads nowhere"
-        raise ShapeError(f"u has shape {np.shape(u)}, but y has {steps} steps: u must have {need}")
+        raise ShapeError(f"{name} has shape {np.shape(u)}, but readings have {steps} steps: {name} must have {need}")
     if not np.isfinite(array).all():
-        raise ModelError("u has entries that are not finite; a known input cannot be missing")
+        raise ModelError(f"{name} has entries that are not finite; a known input cannot be missing")
     if array.shape[1] < steps:
         array = np.concatenate([array, np.zeros((batch, 1, array.shape[2]))], axis=1)
     return array

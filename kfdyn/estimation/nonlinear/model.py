@@ -302,6 +302,10 @@ class NonlinearModel:
             )
         return T
 
+    def cure_for(self, names: Sequence[str]) -> str:
+        """What to do about states that no reading tells."""
+        return "add a reading that depends on it"
+
     def filter_halves(self, kind: str, points: Any = None) -> Any:
         """What corrects and predicts in filters; a subclass may have compiled ones, with the same two methods."""
         if kind == "extended":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.errors import ShapeError
+from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.model.blocks import FloatArray
 
 if TYPE_CHECKING:
@@ -209,6 +209,27 @@ class NonlinearSmoothed(Estimates):
     def __repr__(self) -> str:
         llf = f"llf {self.llf:.6g}" if np.ndim(self.llf) == 0 else f"a batch {np.shape(self.llf)}"
         return f"{type(self).__name__}({self.x.shape[-2]} steps, {llf}, {self.message}; {self.model!r})"
+
+    @property
+    def lagged_cov(self) -> FloatArray:
+        """Covariances of x(k+1) with x(k), (..., N−1, n, n): F S(k) − Q Λ(k+1) F P⁺(k).
+
+        With a prior that is flat at the first steps their P⁺ is not finite; give a wide one instead.
+        """
+        self._known_cov()
+        ss, n = self.filt.ss, self.model.n
+        if self.smooth.Lambda is None or (ss.flat is not None and len(ss.flat)):
+            raise ModelError("covariances between steps need covariances=True and a prior that is nowhere flat")
+        shape = (*self.x.shape[:-1], -1)
+        S, P_plus, Lambda, Q = (
+            blocks.flat.reshape(-1) for blocks in (self.smooth.S, self.filt.P_plus, self.smooth.Lambda, ss.Q)
+        )
+        size = int(np.sqrt(S.size / int(np.prod(self.x.shape[:-1]))))
+        S, P_plus, Lambda, Q = (blocks.reshape(*shape[:-1], size, size) for blocks in (S, P_plus, Lambda, Q))
+        edges = (*self.x.shape[:-2], self.x.shape[-2] - 1, size, size)
+        F = ss.phi.flat.reshape(edges)
+        between = F @ S[..., :-1, :, :] - Q[..., 1:, :, :] @ Lambda[..., 1:, :, :] @ F @ P_plus[..., :-1, :, :]
+        return np.asarray(between[..., :n, :n])
 
     def draw(self, rng: np.random.Generator, n: int | None = None) -> FloatArray:
         """Draw trajectories from the Laplace approximation: (n, ..., N, nx), or (..., N, nx) without n.

@@ -207,7 +207,7 @@ class _Search:
 
     def _size(self, point: Linearised, step: Step) -> FloatArray:
         """The longest component of a step, in the filter's standard deviations, (batch,)."""
-        few = max(1, self.problem.N // 64)  # a typical variance needs no more than some steps
+        few = max(1, self.problem.N // 16)  # a typical variance needs no more than some steps
         after, before = (np.median(variances[:, ::few], axis=1) for variances in (step.after, step.before))
         typical = after + _KNOWN * before  # what is read exactly has a variance of rounding
         # A component that is exact from the beginning has its own size as unit.

@@ -286,15 +286,19 @@ class Trajectory:
                 if abs(c) > 1e-3
             ]
             what = " ".join(names)
+            unseen = tuple(n for c, n in zip(parts, self.model.state_names) if abs(c) > 1e-3)
             return UnobservableError(
-                f"the readings never tell {what} of x(0), whose prior is flat; add a reading that depends on it, or "
-                "give it a finite variance in P0",
-                (tuple(n for c, n in zip(parts, self.model.state_names) if abs(c) > 1e-3),),
+                f"the readings never tell {what} of x(0), whose prior is flat; {self.model.cure_for(unseen)}, or give "
+                "it a finite variance in P0",
+                (unseen,),
             )
         if error.node is not None:
             step = int(error.node) % self.N
             text = re.sub(r"\bnode \d+", f"step {step}", str(error))
-            return SingularError(f"the model linearised along the trajectory: {text}", step, error.output)
+            hint = ""
+            if self.prior.flat.any():
+                hint = ". The prior is flat: what readings hardly tell needs a finite variance in P0"
+            return SingularError(f"the model linearised along the trajectory: {text}{hint}", step, error.output)
         return error
 
     # --- its cost

@@ -1,4 +1,4 @@
-"""Products with the blocks of a model, one node after the other or along the tree: what every operator is made of."""
+"""Multiply by the blocks of a model, node by node or along the tree."""
 
 from __future__ import annotations
 

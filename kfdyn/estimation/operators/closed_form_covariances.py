@@ -1,4 +1,4 @@
-"""Every covariance of the filter and smoother in closed form (THEORY section 5), dense, diagonal or block by block."""
+"""Covariances of the filter and smoother in closed form (THEORY section 5): dense, diagonal or single blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""φ, ψ, K, 𝓜 and their kin as linear operators: O(N) products by gathers and scatters, never a matrix."""
+"""The operators φ, ψ, K, 𝓜 of a model: O(N) products by gathers and scatters, without matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A linear operator with an adjoint: composed and added like matrices, applied to whole batches, never a matrix."""
+"""Linear operators with adjoints, composed and added like matrices, applied to batches."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How many digits a filter has left: what is refused, and what is warned of."""
+"""Estimate the digits a filter has left; refuse or warn where too few are."""

@@ -1,4 +1,4 @@
-"""How many digits a filter loses where a vague prior meets sharp measurements, and the warning that says so."""
+"""Estimate the digits lost where a vague prior meets sharp measurements, and warn."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _error(cov: Riccati, k: int, seen: BoolArray) -> float:
 
 
 def is_of(frame: FrameType, package: str) -> bool:
-    """Whether code of a package, or of a module, runs in a frame.
+    """Return True if code of a package, or of a module, runs in a frame.
 
     The module's name says so. A file's path does not: that of a user's script may begin with the path of the package.
     """
@@ -97,7 +97,7 @@ def is_of(frame: FrameType, package: str) -> bool:
 
 
 def level_of_caller(room: str) -> int | None:
-    """How many calls up, for the caller of this function, the first code outside of a room is; None if the package's.
+    """Stack level of the first caller outside ``room``; None if that is the package itself.
 
     Frames of cached properties are passed over.
     """

@@ -1,4 +1,4 @@
-"""Whether what exact measurements leave is more than rounding: decided by a bound, not by where rounding falls."""
+"""Decide by a bound whether the variance left by exact measurements is more than rounding."""
 
 from __future__ import annotations
 
@@ -97,15 +97,15 @@ def _on_diagonals(like: Blocks, values: FloatArray) -> FloatArray:
 
 
 def _without_noise(cov: Riccati) -> BoolArray:
-    """Which nodes have noise HQH* + R of their own that is singular, or next to nothing beside what is known before."""
+    """Find nodes whose own noise HQH* + R is singular, or negligible beside the prior."""
     ss, asked = cov.ss, np.zeros(len(cov.ss), dtype=bool)
     R, m = ss.R, ss.m
     if ss.common.m == 1 and R.flat.min(initial=np.inf) > 0.0:
         return asked
     n, most = ss.common.most_states, ss.common.most_outputs
-    if n and clearly_noisy(ss.H.ragged, ss.Q.ragged, R.ragged, cov.P.flat, _PIVOT, np.empty(most * (most + n))):
-        return asked
     if (R.diagonals() > 0.0).all() and clearly_positive(R.flat, m, _PIVOT, np.empty(most**2)):
+        return asked  # in a tenth of the time of the next look
+    if n and clearly_noisy(ss.H.ragged, ss.Q.ragged, R.ragged, cov.P.flat, _PIVOT, np.empty(most * (most + n))):
         return asked
     size = R.diagonals() + block_diagonal(ss.H.like(ss.H.flat**2)).forward(cov.P.diagonals())
     unit = ss.output_blocks(np.sqrt(np.where(size > 0.0, size, 1.0)))
@@ -117,7 +117,7 @@ def _without_noise(cov: Riccati) -> BoolArray:
 
 
 def _low(stack: FloatArray) -> BoolArray:
-    """Which of the covariances (count, m, m) have an eigenvalue of next to nothing."""
+    """Mask of the covariances (count, m, m) with a negligible eigenvalue."""
     m = stack.shape[1]
     sizes, flat = np.full(len(stack), m), np.ascontiguousarray(stack).reshape(-1)
     diagonal = np.diagonal(stack, axis1=1, axis2=2)

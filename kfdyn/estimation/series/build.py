@@ -56,7 +56,7 @@ class Builder:
 
     @cached_property
     def _constant(self) -> list[FloatArray]:
-        """What Q of each linear part changes by with each of its parameters, exactly: Q at unit vectors."""
+        """Exact derivative of Q of each linear part in its parameters: Q at unit vectors."""
         found = []
         for part, piece in zip(self.model.parts, self.pieces):
             axes = np.eye(len(part.names)) if part.linear else ()
@@ -268,7 +268,7 @@ class Builder:
 
 
 def _slope(part: Part, theta: FloatArray, i: int, steps: int) -> Matrices:
-    """What the matrices of a part change by with a parameter: exactly, or by differences."""
+    """Derivative of a part's matrices in a parameter: exact, or by differences."""
     if part.analytic:
         at: Any = theta.astype(complex)
         at[i] += 1j * _IMAGINARY

@@ -70,7 +70,7 @@ class Part:
 
 
 def spread_over(shares: Sequence[float] | FloatArray, spread: float, *, then: Sequence[float] = ()) -> list[float]:
-    """Where to look for variances, as shares of the series' own, and for the parameters after them."""
+    """Start values: variances as shares of the series' variance, then the other parameters."""
     return [*(share * spread for share in shares), *then]
 
 

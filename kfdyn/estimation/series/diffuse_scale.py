@@ -1,4 +1,4 @@
-"""How wide a finite prior stands in for a flat one.
+"""Choose the width of a finite prior that stands in for a flat one.
 
 Any finite variance may be added to an infinite one: the likelihood does not depend on it, but its rounding does. A
 state that the outputs see as x(k), whose variances are V(k) without it, is known at best to 1/Σ x(k)²/V(k); twice that
@@ -61,7 +61,7 @@ class Widths:
 
 
 def responses(F: FloatArray, H: FloatArray, slopes: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
-    """What outputs see of the states of step 0, (N·m, n), and of noise with the covariances ``slopes``, (p, N·m).
+    """Responses of the outputs to the states of step 0, (N·m, n), and to noise of covariances ``slopes``, (p, N·m).
 
     F is constant, and 1 where H is not.
     """

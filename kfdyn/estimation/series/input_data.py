@@ -1,4 +1,4 @@
-"""The series that a caller gives: as numbers, checked, and how far they are spread."""
+"""Check the data of a series, convert them to arrays, and measure their spread."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.series.component import Bound, Part
-from kfdyn.estimation.series.dates import Steps, steps_of
-from kfdyn.estimation.series.pandas_io import is_pandas, values_of
+from kfdyn.estimation.series.pandas_io import Steps, is_pandas, steps_of, values_of
 
 
 def given_series(y: Any, m: int, parts: Sequence[Part]) -> tuple[FloatArray, Steps | None]:
@@ -44,7 +43,7 @@ def expect_rows(parts: Sequence[Part], index: Any, first: int = 0) -> None:
         if given is None or (_counts(given) != _counts(index) and not (_ranges(given) and _ranges(index))):
             continue  # a bare count of rows fits any names
         own = given[first : first + len(index)]
-        if len(own) < len(index) or own.equals(index):  # too few rows are told of by who needs them
+        if len(own) < len(index) or own.equals(index):  # whoever needs the rows reports that they are too few
             continue
         k = int(np.argmax(np.asarray(own != index)))
         raise ModelError(
@@ -55,7 +54,7 @@ def expect_rows(parts: Sequence[Part], index: Any, first: int = 0) -> None:
 
 
 def _counts(index: Any) -> bool:
-    """Whether an index is the one that pandas gives where none is given: 0, 1, 2, …"""
+    """Return True if an index is the one that pandas gives where none is given: 0, 1, 2, …"""
     return _ranges(index) and index.start == 0 and index.step == 1
 
 

@@ -1,4 +1,4 @@
-"""The second maximum of a trend: what a level explains by wandering, its slope may explain better."""
+"""Look for the second maximum of a trend, where the slope explains what the level did."""
 
 from __future__ import annotations
 

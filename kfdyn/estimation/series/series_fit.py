@@ -1,4 +1,4 @@
-"""What is said of a series: its parts, its future, and a model fitted to it."""
+"""Results for a series: components, forecasts and fits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Component(NamedTuple):
-    """What one part adds to the series, given all data.
+    """Contribution of one part to the series, given all data.
 
     Attributes
     ----------

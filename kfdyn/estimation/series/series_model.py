@@ -1,4 +1,4 @@
-"""Sums of parts: built, fitted, taken apart, continued and drawn from."""
+"""Define sums of parts: build, fit, decompose, forecast and simulate them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class SeriesModel:
 
     @property
     def varies(self) -> bool:
-        """Whether F and Q differ from step to step."""
+        """Return True if F and Q differ from step to step."""
         return any(part.kind == "matern" for part in self.parts)
 
     def _shares(self, theta: FloatArray) -> list[FloatArray]:
@@ -111,7 +111,7 @@ class SeriesModel:
         return added(pieces, steps)
 
     def start(self, y: FloatArray) -> FloatArray:
-        """Where a search for the parameters begins, from the size of the series and of its changes."""
+        """Choose start values from the size of the series and of its changes."""
         size = spread(y)
         found = [x for part in self.parts for x in part.start(size)]
         return np.array([*([0.3 * size] if self.has_noise else []), *found])
@@ -247,7 +247,7 @@ class SeriesModel:
         def evaluate(theta: ArrayLike) -> Any:
             many = np.ndim(theta) == 2
             given = self._thetas(theta) if many else self._theta(theta)
-            with np.errstate(all="ignore"):  # told of by name
+            with np.errstate(all="ignore"):  # the error below names it
                 ask: Any = build.evaluate_many if many else build._evaluate
                 llf, slope = np.zeros(given.shape[:-1]), np.zeros(given.shape)
                 for part in groups:

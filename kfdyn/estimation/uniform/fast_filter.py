@@ -1,4 +1,4 @@
-"""Filter and smoother of a uniform chain that never form P: the sweeps of vectors with the fast gain."""
+"""Filter and smooth a uniform chain with the fast gain, without forming P."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def fast_filter(ss: StateSpace, T: ArrayLike, *, tolerance: float = SETTLED) -> 
     eps, nu, z, _ = filter_sweep.sweep(known, given, xi, None, states=True)
     a = filter_sweep.sweep_back(known, nu, None, None)[0]
     costate = op.phi.backward(op.H.backward(a))  # λ = φ*H*a
-    with np.errstate(over="ignore"):  # told of by name
+    with np.errstate(over="ignore"):  # the error below names it
         llf = finite_likelihood(np.float64(-0.5 * ((eps * nu).sum() + gains.logdet + ss.n_outputs * np.log(2 * np.pi))))
     return FastFiltered(gains, ss.state_blocks(z), eps, nu, ss.state_blocks(costate), a, float(llf))
 

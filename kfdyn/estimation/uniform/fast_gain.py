@@ -1,4 +1,4 @@
-"""The fast gain: on a uniform chain D and G are propagated directly, never P (Chandrasekhar, Morf and Kailath).
+"""Propagate D and G of a uniform chain directly, without P (Chandrasekhar, Morf and Kailath).
 
 Where φ, H, Q and R are the same at every node, P changes by increments of low rank, P(k+1) − P(k) = L M L*, whose
 factors obey a recursion of their own. R86 section 12 asks for it: "fast" filtering, "which involves direct

@@ -18,7 +18,7 @@ NO_EQUALITIES = 1 << 0 | 1 << 1  # mjtDisableBit: all constraints, or equalities
 
 
 class MjEqualities(NamedTuple):
-    """What of a MuJoCo model's equality constraints a System has a place for."""
+    """Equality constraints of a MuJoCo model that a System can represent."""
 
     mimics: tuple[Mimic, ...]
     loops: tuple[Loop, ...]

@@ -86,7 +86,7 @@ def _greatest_forces(model: Any) -> Array:
 
 
 def _is_motor(model: Any, i: int) -> bool:
-    """Whether an actuator's force is a fixed gain times its control: no dynamics, no bias."""
+    """Return True if an actuator's force is a fixed gain times its control: no dynamics, no bias."""
     return not (model.actuator_dyntype[i] or model.actuator_gaintype[i] or model.actuator_biastype[i])
 
 

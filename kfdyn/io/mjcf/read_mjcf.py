@@ -257,7 +257,7 @@ def _without_gravity(model: Any) -> bool:
 
 
 def _notes(reader: MjBodies, equalities: int) -> Iterator[str]:
-    """What the model has and a System has not."""
+    """Describe features of the model that a System does not have."""
     model, names = reader.model, reader.names
     if equalities:
         yield f"{equalities} equality constraint{'s' * (equalities > 1)} not modelled"

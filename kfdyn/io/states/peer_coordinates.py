@@ -29,7 +29,7 @@ SWAPPED = np.eye(6)[[3, 4, 5, 0, 1, 2]]  # [angular; linear] <-> [linear; angula
 
 
 class Kind(Enum):
-    """How the other tool writes a joint; ours is fixed by the public contract."""
+    """Coordinates that the other tool uses for a joint."""
 
     SAME = "the same numbers"
     SHIFTED = "one number, less a reference"

@@ -70,7 +70,7 @@ def steps(body: Body) -> list[Step]:
 
 
 def _is_planar(body: Body) -> bool:
-    """Whether URDF's planar joint, as :func:`kfdyn.load` reads it, says all that this hinge is."""
+    """Return True if URDF's planar joint, as :func:`kfdyn.load` reads it, says all that this hinge is."""
     screws = body.hinge.screws
     if body.hinge.kind != "planar" or np.isfinite([body.lower, body.upper]).any():
         return False

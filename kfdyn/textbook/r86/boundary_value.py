@@ -97,7 +97,7 @@ def boundary_value_6(chain: Chain, tau: Any) -> Solution:
 
 
 def residuals_6_1_to_6_6(chain: Chain, tau: Any, solution: Solution) -> dict[str, Any]:
-    """What is left of each equation when a solution is put in, by equation number."""
+    """Residuals of the equations for a given solution, by equation number."""
     x, lam, u_ddot = solution
     N, k_all = chain.N, range(1, chain.N + 1)
     nothing = zeros(6, chain.phi[1])

@@ -71,7 +71,7 @@ class Arm:
 
     @property
     def N(self) -> int:
-        """How many links."""
+        """Number of links."""
         return len(self.links)
 
     def link(self, k: int) -> Link:

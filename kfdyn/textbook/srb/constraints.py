@@ -1,4 +1,4 @@
-"""Jain, "Single Rigid Body Dynamics", what its slides name beside minimal coordinates: constraints in place of a hinge.
+"""Constraints in place of a hinge, and natural coordinates: SRB's alternatives to minimal coordinates.
 
 A body on a pin is one coordinate, or a free body with 5 constraints, or 9 natural coordinates (two points of the body
 and a unit vector) with 8 constraints. All three are one motion; the package computes the first.

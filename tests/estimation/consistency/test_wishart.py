@@ -11,8 +11,7 @@ from scipy.special import loggamma
 from scipy.stats import beta, chi2, kstest, norm
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.consistency.entry_score import entry_score
-from kfdyn.estimation.consistency.wishart import LikelihoodRatioNull
+from kfdyn.estimation.consistency.null_distributions import LikelihoodRatioNull, entry_score
 
 LEVELS = np.array([0.999, 0.9, 0.5, 0.1, 0.01, 1e-4])
 

@@ -200,3 +200,32 @@ def test_draws_have_the_posterior_covariance():
         consistency.covariance_test(draws[:, k] - post.x[k], post.cov[k], mean_known=True).p_value for k in (0, 9, 39)
     ]
     assert consistency.holm(p_values).min() > 0.001
+
+
+@pytest.mark.parametrize("carried", [False, True])
+def test_covariances_between_steps_are_those_of_the_joint_posterior(carried):
+    rng = np.random.default_rng(4)
+    N, n = 6, 2
+    F, C, P0 = rng.normal(size=(n, n)), rng.normal(size=(1, n)), np.diag([2.0, 0.5])
+    Q, sees = np.diag([0.3, 0.1]), 0.7 * np.ones((1, n)) if carried else np.zeros((1, n))
+    observe = (lambda x, w, k: x @ C.T + w @ sees.T) if carried else (lambda x, k: x @ C.T)
+    model = kf.NonlinearModel(lambda x, w, k: x @ F.T + w, observe, Q, 0.2, np.zeros(n), P0)
+    y = rng.normal(size=(N, 1))
+    y[2] = np.nan
+    post = kf.iterated_kalman_smoother(model, y)
+    # all x as a matrix times (x0, w0, ..., w(N-1)), and all readings likewise
+    states = np.zeros((N * n, (N + 1) * n))
+    states[:n, :n] = np.eye(n)
+    for k in range(N - 1):
+        states[(k + 1) * n : (k + 2) * n] = F @ states[k * n : (k + 1) * n]
+        states[(k + 1) * n : (k + 2) * n, (k + 1) * n : (k + 2) * n] += np.eye(n)
+    H = np.kron(np.eye(N), C) @ states
+    H[:, n:] += np.kron(np.eye(N), sees)
+    H = H[~np.isnan(y[:, 0])]
+    prior = np.kron(np.eye(N + 1), Q)
+    prior[:n, :n] = P0
+    joint = prior - prior @ H.T @ np.linalg.solve(H @ prior @ H.T + 0.2 * np.eye(len(H)), H @ prior)
+    whole = states @ joint @ states.T
+    for k in range(N - 1):
+        here, after = slice(k * n, (k + 1) * n), slice((k + 1) * n, (k + 2) * n)
+        np.testing.assert_allclose(post.lagged_cov[k], whole[after, here], atol=1e-12)

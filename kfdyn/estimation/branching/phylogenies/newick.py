@@ -106,7 +106,7 @@ def read_newick(text: str) -> Newick:
 
 
 def _skip(text: str, at: int) -> int:
-    """Where blanks and comments that begin here end; comments may hold comments."""
+    """Return the position after blanks and comments; comments may be nested."""
     while True:
         at = _BLANK.match(text, at).end()  # type: ignore[union-attr]
         if not text.startswith("[", at):

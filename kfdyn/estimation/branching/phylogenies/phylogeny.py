@@ -113,7 +113,7 @@ class Phylogeny:
         return self._one(name, self._nodes.get(name, []) if name else [])
 
     def _tip(self, name: str) -> int:
-        """Number of the tip with this name; an inner node of the same name is none of the caller's concern."""
+        """Number of the tip with this name; inner nodes of the same name are ignored."""
         found = self._nodes.get(name, []) if name else []
         tips = [k for k in found if self.tree.child_start[k] == self.tree.child_start[k + 1]]
         k = self._one(name, tips or found)

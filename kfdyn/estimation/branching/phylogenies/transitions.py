@@ -1,4 +1,4 @@
-"""What Ornstein and Uhlenbeck's process does to a state in a time t: exp(−pull t) and the variance it adds."""
+"""Transitions of the Ornstein–Uhlenbeck process over a time t: exp(−pull t) and the variance it adds."""
 
 from __future__ import annotations
 
