@@ -118,7 +118,7 @@ def test_bad_parameters():
         (arm, {"masses": {"hand": 1.0}}, ModelError, "masses of 'hand'.*it has upper, lower"),
         (arm, {"masses": [1.0, 2.0, 3.0]}, ShapeError, r"masses must have shape \(..., 2\), got \(3,\)"),
         (arm, {"coms": {"upper": [1.0]}}, ShapeError, "coms"),
-        (geared, {"masses": [1.0, 2.0]}, ModelError, "are for trees"),
+        (geared, {"masses": [1.0, 2.0]}, ModelError, "parameters.*trees"),
     ):
         n = system.nv
         with pytest.raises(error, match=words):
