@@ -22,6 +22,7 @@ from kfdyn.dynamics import (
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.motion.regressor import inertia_of, torque_regressor
 from kfdyn.multibody import System, SystemBatch
+from kfdyn.multibody.kinds import expect_tree
 from kfdyn.spatial import inertia_parameters
 
 #: What a function may be given, as :func:`kfdyn.with_parameters` calls it, and the axes of one body's or dof's.
@@ -36,10 +37,7 @@ def expect_parameters(system: System, given: Any) -> None:
         raise ModelError(
             f"parameters is a dict with some of {', '.join(map(repr, NAMES))}, got {told or 'an empty one'}"
         )
-    if system.couplings:
-        raise ModelError(
-            f"parameters: system {system.name!r} has {system.constraints}; gradients in them are for trees"
-        )
+    expect_tree(system, "parameters")
 
 
 def flattened(F: Any, system: System, given: Mapping[str, Any]) -> tuple[Any, Any]:
