@@ -14,7 +14,7 @@ import numpy as np
 
 import kfdyn as kf
 from kfdyn.dynamics import as_estimation, composite_inertias
-from kfdyn.dynamics.simulation.motion import with_armature
+from kfdyn.dynamics.simulation.motion_arguments import with_armature
 from kfdyn.viz import COLORS, STYLE
 
 plt.style.use(STYLE)

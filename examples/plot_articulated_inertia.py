@@ -23,7 +23,7 @@ import numpy as np
 
 import kfdyn as kf
 from kfdyn.dynamics import as_estimation, composite_inertias
-from kfdyn.dynamics.simulation.motion import with_armature
+from kfdyn.dynamics.simulation.motion_arguments import with_armature
 from kfdyn.spatial import TriangleInequalityWarning, spatial_inertia
 from kfdyn.viz import COLORS, STYLE, draw_inertias, draw_system, ellipse_points
 

@@ -21,7 +21,7 @@ import numpy as np
 
 import kfdyn as kf
 from kfdyn.dynamics import as_estimation
-from kfdyn.dynamics.simulation.motion import motion
+from kfdyn.dynamics.simulation.motion_arguments import motion
 from kfdyn.dynamics.simulation.simulate import simulate
 from kfdyn.viz import COLORS, STYLE
 

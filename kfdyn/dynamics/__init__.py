@@ -22,15 +22,15 @@ _OWN = {
         "Observability",
         "Placement",
     ),
-    "simulation.motion": ("with_armature",),
+    "simulation.motion_arguments": ("with_armature",),
     "theory.causes": (
         "AccelerationCauses",
         "Responses",
         "causes_of_outputs",
     ),
     "theory.decomposition": ("ForceDecompositions",),
-    "theory.parted": ("Partition",),
-    "theory.succession": (
+    "theory.hinge_partition": ("Partition",),
+    "theory.hinge_order": (
         "behind_modes",
         "succession",
     ),

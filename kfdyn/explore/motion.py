@@ -11,7 +11,7 @@ from kfdyn.arrays import Array
 from kfdyn.dynamics.simulation.driven import Driven
 from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.dynamics.simulation.fixed_steps import march
-from kfdyn.dynamics.simulation.motion import motion
+from kfdyn.dynamics.simulation.motion_arguments import motion
 from kfdyn.dynamics.simulation.trajectory import Trajectory
 from kfdyn.errors import KfdynError
 from kfdyn.explore.moment import Moment

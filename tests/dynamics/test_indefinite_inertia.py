@@ -12,7 +12,7 @@ from multibody_cases import close, forest, seeds, state
 
 import kfdyn as kf
 from kfdyn.dynamics import forward_dynamics, inverse_dynamics, mass_matrix, mass_matrix_inverse
-from kfdyn.dynamics.simulation.motion import with_armature
+from kfdyn.dynamics.simulation.motion_arguments import with_armature
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import Body, Hinge, System
 from kfdyn.spatial import IndefiniteInertiaWarning, inertia_parameters, spatial_inertia

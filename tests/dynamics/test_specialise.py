@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.dynamics.simulation.motion import with_armature
+from kfdyn.dynamics.simulation.motion_arguments import with_armature
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody.calls.prepared import model_of
 from kfdyn.sweeps import Checks

@@ -7,7 +7,7 @@ from robot_agreement import INDEFINITE, bullet_robots, example_robots, label, wi
 import kfdyn.dynamics as dy
 import kfdyn.io as kio
 import kfdyn.multibody as mb
-from kfdyn.dynamics.simulation.motion import with_armature
+from kfdyn.dynamics.simulation.motion_arguments import with_armature
 from kfdyn.errors import ModelError, SingularError
 
 pin = pytest.importorskip("pinocchio")

@@ -14,8 +14,8 @@ from kfdyn.dynamics.loops.cut_joint import Cut, cut_joint
 from kfdyn.dynamics.loops.reduced import by_embedding
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.dynamics.operational_space import through_inverse
+from kfdyn.dynamics.solving.batched_cholesky import solve_positive
 from kfdyn.dynamics.solving.forest import States, expect_method
-from kfdyn.dynamics.solving.positive import solve_positive
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.kernel import Kernel, flattened, unanswered

@@ -1,8 +1,8 @@
 """Systems with couplings: what they do in a way of their own (:mod:`kfdyn.dynamics.solving.kinds`)."""
 
+from kfdyn.dynamics.loops.constrained_hybrid import hybrid_of
 from kfdyn.dynamics.loops.embedding import embedded_forest as forest
 from kfdyn.dynamics.loops.embedding import node_of_body, output_forces, output_rates
-from kfdyn.dynamics.loops.prescribed import hybrid_of
 from kfdyn.dynamics.loops.reduced import (
     compliance_of,
     explain_bias_forces,

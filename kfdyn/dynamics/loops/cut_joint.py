@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import forward_dynamics
-from kfdyn.dynamics.loops.responses import responses
+from kfdyn.dynamics.loops.delassus import responses
+from kfdyn.dynamics.solving.batched_cholesky import solve_positive, solve_semidefinite
 from kfdyn.dynamics.solving.forest import States
-from kfdyn.dynamics.solving.positive import solve_positive, solve_semidefinite
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import System, kinetic_energy
 from kfdyn.multibody.calls.overflow import expect_finite

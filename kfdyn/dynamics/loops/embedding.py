@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.loops.aggregation import Node, Plan, plan
-from kfdyn.dynamics.loops.freedom import Freedom, Rows, freedom
+from kfdyn.dynamics.loops.constraint_nullspace import Freedom, Rows, freedom
 from kfdyn.dynamics.solving.blocks import Blocks, body_blocks
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace, Tree

@@ -10,11 +10,11 @@ from kfdyn.dynamics.loops.closed import (
     mass_matrix_inverse,
     mass_matrix_inverse_by,
 )
+from kfdyn.dynamics.loops.constrained_hybrid import hybrid_of
 from kfdyn.dynamics.loops.embedding import embedded_forest as forest
 from kfdyn.dynamics.loops.embedding import node_of_body, output_forces, output_rates
-from kfdyn.dynamics.loops.prescribed import hybrid_of
 from kfdyn.dynamics.loops.reduced import mass_matrix_sparsity, singular_node
-from kfdyn.dynamics.simulation.on_loops import back_onto_loops, onto_loops
+from kfdyn.dynamics.simulation.loop_projection import back_onto_loops, onto_loops
 from kfdyn.dynamics.simulation.symplectic.rattle import rattle_step as symplectic_step
 from kfdyn.dynamics.solving.blocks import expect_invertible
 from kfdyn.dynamics.vibration import gravity_slope_by_differences as gravity_slope

@@ -17,8 +17,8 @@ from kfdyn.arrays import Array
 from kfdyn.dynamics.assembly import as_forest
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.loops.cut_joint import Cut
+from kfdyn.dynamics.solving.batched_cholesky import solve_positive
 from kfdyn.dynamics.solving.forest import States
-from kfdyn.dynamics.solving.positive import solve_positive
 from kfdyn.errors import ModelError
 from kfdyn.estimation import StateSpace, bryson_frazier, kalman_filter
 from kfdyn.multibody import System

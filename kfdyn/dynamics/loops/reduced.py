@@ -22,8 +22,8 @@ from kfdyn.dynamics.inverse import expect_all_actuated, inverse_dynamics
 from kfdyn.dynamics.loops.aggregation import described, plan
 from kfdyn.dynamics.mass_matrix import innovation_variances, mass_matrix
 from kfdyn.dynamics.operational_space import through_inverse
+from kfdyn.dynamics.solving.batched_cholesky import solve_positive
 from kfdyn.dynamics.solving.forest import DENSE, States, expect_method, told_place
-from kfdyn.dynamics.solving.positive import solve_positive
 from kfdyn.errors import SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import checked, configuration

@@ -2,9 +2,9 @@
 
 from kfdyn.dynamics.recursions.articulated import everything
 from kfdyn.dynamics.recursions.compliance import ForcePath, shift
-from kfdyn.dynamics.recursions.elimination import factor, solve_lower, solve_upper
 from kfdyn.dynamics.recursions.gains import add_gains
 from kfdyn.dynamics.recursions.inverse import NewtonEuler, inverse_dynamics
+from kfdyn.dynamics.recursions.small_ldl import factor, solve_lower, solve_upper
 from kfdyn.multibody.recursions.displacement import REACH, Quaternion, difference
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, Q, V, changed
 from kfdyn.multibody.recursions.hinges import zeros

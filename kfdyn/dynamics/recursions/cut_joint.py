@@ -11,7 +11,7 @@ a row of the batch has no answer here; the long way then finds the rank, or the 
 """
 
 from kfdyn.dynamics.recursions.articulated import Filter, everything
-from kfdyn.dynamics.recursions.elimination import factor, solve_upper
+from kfdyn.dynamics.recursions.small_ldl import factor, solve_upper
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, A, Q, V, changed
 from kfdyn.multibody.recursions.loops.loop_rows import ENDS, LOOPS, MOST, LoopRows
 from kfdyn.multibody.recursions.robot import outward

@@ -30,7 +30,7 @@ class Motion:
     Damping B and stiffness K are diagonal and no part of :func:`forward_dynamics`; here they join the
     generalised force. They are those of the hinges, so that with couplings the forces are X*BXv and X*K(q ⊖ rest), and
     ``damping``, ``stiffness`` and ``rest`` are of the open tree. Build it with
-    :func:`~kfdyn.dynamics.simulation.motion.motion`, which checks.
+    :func:`~kfdyn.dynamics.simulation.motion_arguments.motion`, which checks.
 
     Attributes
     ----------

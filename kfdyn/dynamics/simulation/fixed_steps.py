@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from kfdyn.arrays import Array
+from kfdyn.dynamics.simulation.compiled_stepper import MARCH, TABLEAUX, March
 from kfdyn.dynamics.simulation.driven import Driven
 from kfdyn.dynamics.simulation.equation import Motion
 from kfdyn.dynamics.simulation.integrators import Step, euler_step, implicit_step, rk4_step
-from kfdyn.dynamics.simulation.marching import MARCH, TABLEAUX, March
 from kfdyn.dynamics.simulation.symplectic.variational import symplectic_step
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import KfdynError

@@ -58,7 +58,7 @@ def rk4_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
     --------
     >>> import numpy as np
     >>> from kfdyn.multibody.models import pendulum
-    >>> from kfdyn.dynamics.simulation.motion import motion
+    >>> from kfdyn.dynamics.simulation.motion_arguments import motion
     >>> step = rk4_step(motion(pendulum()), 0.0, 1e-3, np.array([np.pi / 2]), np.array([0.0]))
     >>> step.v.round(8)
     array([-0.00981])
@@ -127,7 +127,7 @@ def implicit_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Ste
     --------
     >>> import numpy as np
     >>> from kfdyn.multibody.models import pendulum
-    >>> from kfdyn.dynamics.simulation.motion import motion
+    >>> from kfdyn.dynamics.simulation.motion_arguments import motion
     >>> stiff = motion(pendulum(), damping=[1e6], gravity=[0, 0, 0])
     >>> implicit_step(stiff, 0.0, 1.0, np.array([0.0]), np.array([1.0])).v.round(6)
     array([1.e-06])

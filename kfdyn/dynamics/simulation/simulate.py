@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.simulation.adaptive import Solver, solve_adaptively
+from kfdyn.dynamics.simulation.compiled_stepper import TABLEAUX
 from kfdyn.dynamics.simulation.driven import Course
 from kfdyn.dynamics.simulation.driven import driven as follow
 from kfdyn.dynamics.simulation.equation import Law
 from kfdyn.dynamics.simulation.fixed_steps import FIXED_STEP, march, motion_of
 from kfdyn.dynamics.simulation.hinge_forces import HingeForces
-from kfdyn.dynamics.simulation.marching import TABLEAUX
-from kfdyn.dynamics.simulation.motion import motion
+from kfdyn.dynamics.simulation.motion_arguments import motion
 from kfdyn.dynamics.simulation.trajectory import Trajectory
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import ModelError, ShapeError

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.dynamics.theory.parted import Partition
-from kfdyn.dynamics.theory.parts import Parts, share_out, split_node
+from kfdyn.dynamics.theory.hinge_partition import Partition
+from kfdyn.dynamics.theory.output_split import Parts, share_out, split_node
 from kfdyn.errors import ModelError, ShapeError, shown
 from kfdyn.estimation import StateSpace, Tree
 from kfdyn.estimation.model.state_space import expect_model

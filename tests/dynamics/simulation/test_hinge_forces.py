@@ -8,7 +8,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import kfdyn as kf
-from kfdyn.dynamics.simulation.motion import motion
+from kfdyn.dynamics.simulation.motion_arguments import motion
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.spatial import spatial_inertia
 

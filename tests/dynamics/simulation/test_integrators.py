@@ -9,7 +9,7 @@ from multibody_cases import close, derivative, forest, seeds, state
 import kfdyn.multibody as mb
 from kfdyn.dynamics import as_estimation, bias_forces, mass_matrix
 from kfdyn.dynamics.simulation.integrators import euler_step, implicit_step, rk4_step
-from kfdyn.dynamics.simulation.motion import motion, with_armature
+from kfdyn.dynamics.simulation.motion_arguments import motion, with_armature
 from kfdyn.dynamics.simulation.simulate import simulate
 from kfdyn.dynamics.simulation.symplectic.variational import lagrangian, symplectic_step
 from kfdyn.errors import KfdynError, SingularError

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from multibody_cases import close, forest, seeds, state
 
 import kfdyn as kf
-from kfdyn.dynamics.simulation import marching
+from kfdyn.dynamics.simulation import compiled_stepper as marching
 from kfdyn.dynamics.simulation.fixed_steps import step_by_step
-from kfdyn.dynamics.simulation.motion import motion
+from kfdyn.dynamics.simulation.motion_arguments import motion
 from kfdyn.dynamics.simulation.simulate import simulate
 from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
 from kfdyn.multibody.parts.hinge import Coordinates

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.dynamics.simulation.motion import motion
+from kfdyn.dynamics.simulation.motion_arguments import motion
 from kfdyn.dynamics.simulation.symplectic import variational
 from kfdyn.multibody.calls.prepared import model_of
 

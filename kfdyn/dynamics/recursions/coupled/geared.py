@@ -8,10 +8,10 @@ coordinate does. The reduced matrix is solved as L D L*: gears are few, and it i
 
 from kfdyn.dynamics.recursions import hybrid
 from kfdyn.dynamics.recursions.articulated import ROUNDING, everything
-from kfdyn.dynamics.recursions.elimination import factor, solve_rows, solve_upper
 from kfdyn.dynamics.recursions.inverse import INVERSE
 from kfdyn.dynamics.recursions.mass_matrix import LOADED_MASS_MATRIX
 from kfdyn.dynamics.recursions.slopes.derivatives_inverse import INVERSE_DERIVATIVES
+from kfdyn.dynamics.recursions.small_ldl import factor, solve_rows, solve_upper
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, A, Q, V, changed
 from kfdyn.multibody.recursions.swept import entry, put_both
 from kfdyn.multibody.recursions.variants.geared import GEARED, LARGEST, Around, Kept, own

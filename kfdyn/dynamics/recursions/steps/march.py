@@ -6,7 +6,7 @@ configuration along velocities of the stages to another::
     a_m from (Q_m, V_m, τ_m),   V_(m+1) = v + h c_m a_m,   Q_(m+1) = Q_base(m) ⊕ h Σ_j A_mj V_j,   v ← v + h Σ b_m a_m
 
 Q_0 = q, V_0 = v, and the last Q is the new q. Runge and Kutta's method on the configuration space has four stages and
-five moves, semi-implicit Euler one of each (see :mod:`kfdyn.dynamics.simulation.marching`, where the tables are).
+five moves, semi-implicit Euler one of each (tables in :mod:`kfdyn.dynamics.simulation.compiled_stepper`).
 """
 
 from kfdyn.dynamics.recursions.articulated import Filter, everything

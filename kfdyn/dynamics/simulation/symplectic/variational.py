@@ -145,7 +145,7 @@ def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> S
     Examples
     --------
     >>> from kfdyn.multibody.models import pendulum
-    >>> from kfdyn.dynamics.simulation.motion import motion
+    >>> from kfdyn.dynamics.simulation.motion_arguments import motion
     >>> step = symplectic_step(motion(pendulum()), 0.0, 1e-3, np.array([np.pi / 2]), np.array([0.0]))
     >>> step.v.round(8)
     array([-0.00981])
