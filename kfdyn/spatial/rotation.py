@@ -1,7 +1,8 @@
 """Rotation matrices from rotation vectors, axis and angle, roll-pitch-yaw, and the rates of the latter.
 
 A rotation matrix R takes coordinates in the rotated frame to coordinates in the reference frame. A rotation
-vector is axis times angle; its exponential is the rotation.
+vector is axis times angle; its exponential is the rotation. SciPy's ``Rotation`` does the same, but importing it takes
+0.2 seconds of processor time, twenty times as long as this room, and older releases have a single batch axis.
 """
 
 from __future__ import annotations
