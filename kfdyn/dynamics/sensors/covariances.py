@@ -47,10 +47,13 @@ def standard_deviations(est: DynamicsEstimate) -> dict[str, Array]:
     return out
 
 
-def deviations_of(problem: Problem, group: Group) -> Iterator[tuple[Index, dict[str, Array]]]:
-    """Standard deviations of some states, until all of a group had their turn."""
+def deviations_of(problem: Problem, group: Group, alone: bool = True) -> Iterator[tuple[Index, dict[str, Array]]]:
+    """Standard deviations of some states, until all of a group had their turn.
+
+    Unless ``alone``, states that an order of elimination chosen elsewhere does not suit are left out.
+    """
     if not is_served(problem.system, problem.sensors):
-        for members, factor in problem.parts_of(group):
+        for members, factor in problem.parts_of(group, alone):
             yield members, standard_deviations_of(factor)
         return
 
@@ -58,7 +61,7 @@ def deviations_of(problem: Problem, group: Group) -> Iterator[tuple[Index, dict[
         fine, spread = deviations(problem.system, program, states_of(problem, program, members))
         return spread, answered(fine, spread.a)
 
-    for members, _, spread, good in by_sweeps(problem, group, sweep):
+    for members, _, spread, good in by_sweeps(problem, group, sweep, alone=alone):
         found = dict(zip(QUANTITIES, spread.only(good).five))
         if problem.system.couplings:
             found |= _of_shared(problem, group._replace(members=members[good]), found)
