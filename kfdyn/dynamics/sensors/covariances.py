@@ -257,14 +257,16 @@ def _joined(factor: Factor, local: Local) -> Iterator[tuple[Join, Array]]:
 
 
 def normalised_residuals(est: DynamicsEstimate) -> list[Array]:
-    """−m / std(m) for every reading."""
+    """−m / std(m) for every reading; 0 where nothing else checks it, so that both are rounding."""
     out = [np.where(np.isnan(r), np.nan, 0.0) for r in est.residuals]
+    noise = [sensor.variances(sensor.size(est.problem.system)) for sensor in est.problem.sensors]
     for members, factor, _, spread in solutions(est.problem, spreads=True):
         for i, seen, cov in (found for local in spread for found in local_multipliers(factor, local)):
             m = est.flat(est.multipliers[i])[np.ix_(members, seen)]
-            variance = np.diagonal(cov, axis1=-2, axis2=-1)
+            variance, R = np.diagonal(cov, axis1=-2, axis2=-1), noise[i][seen]
             size = variance * factor.layout.of_readings[i][seen] ** 2
             good = size > 1e3 * NOTHING * np.abs(size).max(-1, keepdims=True)
+            good &= (variance * R > NOTHING) | (R == 0)  # of a noisy reading the share that the others leave
             value = np.where(good, -m / np.sqrt(np.where(good, variance, 1.0)), 0.0)
             est.flat(out[i])[np.ix_(members, seen)] = value
     return out

@@ -136,7 +136,7 @@ def test_where_torques_alone_leave_no_digits_nothing_is_called_determined():
     last = kf.Body("last", light, kf.Hinge.revolute([0, 0, 1]), "ball")
     sensors = [S.JointTorque(0.1)]
     for system in (kf.System([gimbal, ball, last]), wrist()):
-        states = np.array([system.neutral() + [0.1, 0.7, 0.2], system.neutral()])
+        states = np.array([system.neutral() + np.array([0.1, 0.7, 0.2]), system.neutral()])
         seen = kf.observability(system, states, sensors)
         for q, determined, std in zip(states, seen.determined, seen.std("a")):
             try:
