@@ -5,7 +5,13 @@ import pytest
 
 from kfdyn.estimation.model.blocks import Blocks
 from kfdyn.estimation.model.validation import _CLEARLY_POSITIVE as PART
-from kfdyn.estimation.recursions.linalg.covariances import clearly_noisy, clearly_positive
+from kfdyn.estimation.recursions.linalg.covariances import (
+    LEAST_TILED,
+    clearly_noisy,
+    clearly_positive,
+    surely_semidefinite,
+)
+from kfdyn.sweeps import Tag
 
 
 def asked(blocks, plain=False):
@@ -81,3 +87,49 @@ def test_noise_is_clear_where_the_dense_matrix_says_so(seed, plain):
     assert clear() == 1
     P[0] *= 1e12
     assert clear() == 0
+
+
+@pytest.mark.parametrize("way", ["lanes", "one by one", "plain"])
+@pytest.mark.parametrize("n", [2, 5, 12, 30])
+def test_semidefinite_blocks_pass_and_become_symmetric_and_others_do_not(n, way):
+    """Products of full and of low rank in any units, zeros; and one block that is none, wherever it is."""
+    rng = np.random.default_rng(n)
+    lanes = 8 if way == "lanes" and n < LEAST_TILED else 1
+    count = 19 if way != "plain" else 3
+
+    def root():
+        unit = 10.0 ** rng.uniform(-6, 6, size=(n, 1))
+        return unit * rng.normal(size=(n, rng.integers(0, n + 1)))
+
+    blocks = np.array([b @ b.T for b in (root() for _ in range(count))])
+    blocks[1, 0], blocks[1, :, 0] = 0.0, 0.0
+
+    def look(given):
+        flat, sizes = given.reshape(-1).copy(), np.full(len(given), n)
+        function = surely_semidefinite.plain if way == "plain" else surely_semidefinite
+        tag = Tag(n) if lanes > 1 else None
+        return function(Tag(lanes), tag, flat, sizes, np.empty(lanes * n * n)), flat.reshape(given.shape)
+
+    good, found = look(blocks)
+    assert good == 1 and (found == found.transpose(0, 2, 1)).all()
+    np.testing.assert_array_equal(found, 0.5 * (blocks + blocks.transpose(0, 2, 1)))
+    for k in (0, count // 2, count - 1):
+        whole = rng.normal(size=(n, n))
+        values, vectors = np.linalg.eigh(whole @ whole.T)
+        values[0] = -1e-9 * values[-1]
+        indefinite = (vectors * values) @ vectors.T
+        skew = np.eye(n)
+        skew[0, 1] = 1e-8
+        no_variance = np.eye(n)
+        no_variance[1, 1], no_variance[0, 1], no_variance[1, 0] = 0.0, 1e-9, 1e-9
+        for wrong in (0.5 * (indefinite + indefinite.T), skew, no_variance, np.full((n, n), np.nan), -np.eye(n)):
+            assert look(np.concatenate([blocks[:k], wrong[None], blocks[k + 1 :]]))[0] == 0
+
+
+def test_blocks_of_different_sizes_are_looked_at_one_by_one():
+    blocks = [covariance(np.random.default_rng(n), n) for n in (1, 4, 0, 26, 3)]
+    sizes = np.array([len(b) for b in blocks])
+    flat = np.concatenate([b.ravel() for b in blocks])
+    assert surely_semidefinite(Tag(1), None, flat, sizes, np.empty(26 * 26)) == 1
+    flat[-1] = -1.0
+    assert surely_semidefinite(Tag(1), None, flat, sizes, np.empty(26 * 26)) == 0

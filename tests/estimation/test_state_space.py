@@ -570,3 +570,38 @@ def test_singular_covariances_are_checked_without_their_eigenvalues(monkeypatch)
     blocks["Q"][41] -= 1e-6 * np.eye(12)
     with pytest.raises(kf.errors.ModelError, match=r"Q.41. is not positive semi-definite \(lowest eigenvalue -1e-06"):
         kf.StateSpace.chain(**blocks, x0=np.zeros(12), P0=np.eye(12))
+
+
+def test_who_vouches_for_his_numbers_gets_the_same_model_unchecked():
+    rng = np.random.default_rng(0)
+    N, n, m = 100, 3, 2
+    F, H, B = rng.normal(size=(N - 1, n, n)), rng.normal(size=(N, m, n)), rng.normal(size=(N - 1, n, 1))
+    given = (F, H, B @ B.transpose(0, 2, 1), np.eye(m), np.zeros(n), np.eye(n))
+    checked, trusted = (kf.StateSpace.chain(*given, check=check) for check in (True, False))
+    for name in ("phi", "H", "Q", "R"):
+        assert (getattr(checked, name).flat == getattr(trusted, name).flat).all()
+    wrong = np.repeat(-np.eye(n)[None], N, axis=0)
+    assert trusted.replace(Q=wrong, check=False).Q[0][0, 0] == -1.0
+    with pytest.raises(ModelError, match="not positive semi-definite"):
+        trusted.replace(Q=wrong)
+    with pytest.raises(ShapeError):  # sizes are looked at all the same
+        trusted.replace(Q=wrong[:, :2, :2], check=False)
+
+
+def test_factors_of_any_width_are_squared_and_not_taken_roots_of():
+    rng = np.random.default_rng(1)
+    B = [rng.normal(size=(3, k)) for k in (1, 3, 5)]
+    one = np.ones((3, 1, 3))
+    ss = kf.StateSpace([1, 2, -1], np.array([np.eye(3)] * 3), one, Q_factor=B, R_factor=np.ones((3, 1, 1)))
+    for k, b in enumerate(B):
+        assert (ss.Q[k] == ss.Q[k].T).all()
+        np.testing.assert_allclose(ss.Q[k], b @ b.T, rtol=1e-13)
+    T = rng.normal(size=3)
+    filt = kf.kalman_filter(ss, T, method="square_root")
+    np.testing.assert_allclose(filt.llf, kf.kalman_filter(ss, T).llf, rtol=1e-12)
+    lower = ss.factors.Q.lower.reshape(3, 3, 3)
+    assert (np.triu(lower, 1) == 0.0).all()
+    with pytest.raises(ModelError, match="Q_factor of node 1"):
+        kf.StateSpace([1, 2, -1], np.array([np.eye(3)] * 3), one, Q_factor=[B[0], np.inf * B[1], B[2]])
+    with pytest.raises(ModelError, match="Q of node 2 has an entry that is inf"):
+        kf.StateSpace([1, 2, -1], np.array([np.eye(3)] * 3), one, Q_factor=[B[0], B[1], 1e200 * B[2]])

@@ -35,8 +35,8 @@ def standard_deviations(est: DynamicsEstimate) -> dict[str, Array]:
         system, program, q = est._straight
         if not system.couplings:
             states = make_states(system, program, q, np.zeros((len(q), system.nv)), system.gravity)
-            spread = deviations(system, program, states)
-            if np.isfinite(spread.a).all():
+            fine, spread = deviations(system, program, states)
+            if fine:
                 return {key: value.reshape(getattr(est, key).shape) for key, value in zip(QUANTITIES, spread)}
     problem = est.problem
     out = {key: np.empty_like(getattr(est, key)) for key in QUANTITIES}
@@ -55,8 +55,8 @@ def deviations_of(problem: Problem, group: Group) -> Iterator[tuple[Index, dict[
         return
 
     def sweep(program: Program, members: Index) -> tuple[Spread, Mask]:
-        spread = deviations(problem.system, program, states_of(problem, program, members))
-        return spread, answered(spread.a)
+        fine, spread = deviations(problem.system, program, states_of(problem, program, members))
+        return spread, answered(fine, spread.a)
 
     for members, _, spread, good in by_sweeps(problem, group, sweep):
         found = dict(zip(QUANTITIES, spread.only(good).five))
@@ -129,10 +129,10 @@ def respond(problem: Problem, group: Group, of: str, columns: Index) -> Iterator
         size = len(members)
         states = states_of(problem, program, members).still().only(np.repeat(np.arange(size), count))
         y = np.zeros((size * count, len(problem.bias)))
-        found = [
-            x.reshape(size, count, *x.shape[1:]) for x in run(system, program, states, y, source[whole(size)]).five
-        ]
-        return {key: np.moveaxis(x, 1, -1) for key, x in zip(QUANTITIES, found)}, answered(found[0].reshape(size, -1))
+        fine, answers = run(system, program, states, y, source[whole(size)])
+        found = [x.reshape(size, count, *x.shape[1:]) for x in answers.five]
+        good = answered(fine, found[0].reshape(size, -1))
+        return {key: np.moveaxis(x, 1, -1) for key, x in zip(QUANTITIES, found)}, good
 
     def whole(size: int) -> Index:
         return np.tile(np.arange(count), size)

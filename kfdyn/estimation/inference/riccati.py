@@ -95,7 +95,6 @@ def _run(ss: StateSpace, seen: BoolArray, method: Method) -> Riccati:
         return _run_roots(ss, seen)
     sizes, gather = matrix_sizes(ss), gather_kernels()
     found, flats = covariances_to_fill(ss, seen)
-    flats.P[:] = ss.Q.flat
     way = "scalar" if ss.common.most_outputs <= 1 else method
     how = gather.ways["tiled" if sizes.tiled is not None and method == "block" else way]
     work = np.empty(gather.size(ss.common.most_states, ss.common.most_outputs))

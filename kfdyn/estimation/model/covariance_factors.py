@@ -42,7 +42,8 @@ class Factor:
         rows = self.given.rows
         out = Blocks(np.zeros(int((rows * rows).sum())), rows, rows)
         for nodes, b in self.given.grouped():
-            product = b @ b.transpose(0, 2, 1)
+            with np.errstate(over="ignore", invalid="ignore"):  # told of by name
+                product = b @ b.transpose(0, 2, 1)
             out.flat[out.places(nodes, b.shape[1] ** 2)] = (0.5 * (product + product.transpose(0, 2, 1))).reshape(
                 nodes.size, -1
             )

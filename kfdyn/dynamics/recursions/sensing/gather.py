@@ -5,6 +5,7 @@ from kfdyn.dynamics.recursions.sensing import tables
 from kfdyn.dynamics.recursions.sensing.general import General
 from kfdyn.dynamics.recursions.sensing.message import ALPHA, LAMBDA, MESSAGE, SIX, UPPER, Block, Message, total
 from kfdyn.dynamics.recursions.sensing.unknowns import Unknowns
+from kfdyn.multibody.recursions.given import changed
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import INDEX, REVOLUTE, SCREW, Body, dofs, inward
 from kfdyn.multibody.recursions.robot_entry import Swept, six
@@ -27,6 +28,7 @@ class Sensing(Swept):
     ON_ALPHA, ON_F, ON_X = 0, 1, 2
 
     def __init__(self, robot, row, work):
+        row = changed(row, **vars(tables.TABLES.at(row.program)))
         super().__init__(robot, row, work)
         self.nodes, self.measured = tables.NODE.rows(row.nodes), tables.ROW.rows(row.rows)
         self.own = tables.OWN.rows(row.own)
@@ -46,6 +48,7 @@ class Sensing(Swept):
             "slots": (robot.slots + 1) * MESSAGE, "here": MESSAGE, "S": (SCREW, row.n_rows), "K": (SCREW, row.n_rows),
             "X": (tables.SOLVED, row.n_unknowns), "columns": 13 * most, "matrix": most * (most + 13),
             "whole": most * most, "half": most * most, "store": row.n_store, "beside": row.n_beside,
+            "sizes": 6, "before": ALPHA,
             "alpha": (SCREW, n), "f": (SCREW, n), "x": (SCREW, n), "a": nv, "tau": nv,
         }  # fmt: skip
 

@@ -79,17 +79,22 @@ class General(Unknowns):
                 s.beside[self.wide.beside + p * kept + c] = X[column + c]
         if not s.means:
             s.keep_general(self)
-        sizes, old = self._sizes(), [s.here[i] for i in range(ALPHA)]
+        for _ in if_(self.wide.watched != 0):
+            self._keep_sizes()
         for c in loop(kept):
-            self._store(c, wide, sizes)
+            self._store(c, wide)
         for _ in if_(self.body.parent != 0):
             for p in loop(gone):
                 column_of, X = self.column_of(self.place(p)), s.matrix.part(wide * p + gone)
                 self._reduce(([column_of[c] for c in range(12)], [X[c] for c in range(column)]))
-            self._watch_head(old, sizes)
+            for _ in if_(self.wide.watched != 0):
+                self._watch_head()
 
-    def _sizes(self):
-        """How large entries of Γ are, block by block: (α, α), (α, λ), (λ, λ), (α, w), (λ, w), (w, w); at least 1."""
+    def _keep_sizes(self):
+        """How large entries of Γ are, block by block, at least 1, and those of the message as they are.
+
+        Blocks are (α, α), (α, λ), (λ, λ), (α, w), (λ, w), (w, w).
+        """
         s, unit, scale, one = self.s, self.unit, self.scale, everything(self.s.robot, 1.0)
         head = []
         for block, a, b in self._blocks():
@@ -105,18 +110,21 @@ class General(Unknowns):
                     whole.set(maximum(whole, abs(column[first + c]) * (unit[first + c] * scale[x])))
             for y in loop(self.size):
                 inner.set(maximum(inner, abs(s.whole[x * self.size + y]) * (scale[x] * scale[y])))
-        return (*head, now(moved), now(pulled), now(inner))
+        for i, x in enumerate((*head, now(moved), now(pulled), now(inner))):
+            s.sizes[i] = x
+        for i in range(ALPHA):
+            s.before[i] = s.here[i]
 
     def _blocks(self):
         M = self.message
         return (M.J, 0, 0), (M.A, 6, 0), (M.C, 6, 6)
 
-    def _watch_head(self, old, sizes):
+    def _watch_head(self):
         """Remember by how much entries of the message have grown."""
-        for (block, a, b), size in zip(self._blocks(), sizes):
+        for k, (block, a, b) in enumerate(self._blocks()):
             for i, j in block.pairs:
-                change = block[i, j] - old[block.at(i, j)]
-                self._watch_growth(change, self.unit[a + i] * self.unit[b + j], size)
+                change = block[i, j] - self.s.before[block.at(i, j)]
+                self._watch_growth(change, self.unit[a + i] * self.unit[b + j], self.s.sizes[k])
 
     def _watch_growth(self, change, scale, size):
         """How far below the largest growth of entries a change is."""
@@ -331,7 +339,7 @@ class General(Unknowns):
                     for c in loop(wide, p + 1):
                         line[c] -= factor * pivot[c]
 
-    def _store(self, c, wide, sizes):
+    def _store(self, c, wide):
         """What is left of an unknown that is carried, shifted to the parent; η of the hinge enters its γ."""
         s, size, here, column, kept = self.s, self.size, self.s.bodies[self.body.t], self.column, self.kept
         which = self.carried(c)
@@ -347,10 +355,10 @@ class General(Unknowns):
             for j in loop(kept):
                 Y[j] -= beside * X[column + j]
         for i in range(12):
-            self._watch_growth(changes[i], self.unit[i] * self.scale[which], sizes[3 + i // 6])
+            self._watch_growth(changes[i], self.unit[i] * self.scale[which], s.sizes[3 + i // 6])
         for j in loop(kept):
             other = self.carried(j)
-            self._watch_growth(Y[j], self.scale[which] * self.scale[other], sizes[5])
+            self._watch_growth(Y[j], self.scale[which] * self.scale[other], s.sizes[5])
             Y[j] += s.whole[which * size + other]
         out = [self.column_of(which)[i] + now(changes[i]) for i in range(column)]
         alpha, lam = (Spatial.of(out[i : i + 6]) for i in (0, 6))

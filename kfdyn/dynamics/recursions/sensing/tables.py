@@ -8,7 +8,7 @@ information form are one constant matrix a body.
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.entry import Given, Parameter
-from kfdyn.sweeps.records import Record
+from kfdyn.sweeps.records import Record, Table
 
 #: Kinds of rows: generalised force of a dof, its acceleration; a component of a force, or of a motion, at a frame.
 TORQUE, ACCELERATION, FORCE, MOTION = 0, 1, 2, 3
@@ -39,11 +39,11 @@ PUSH = Record(of=int, frame=int, reading=int, first=int, count=int, weight=int)
 
 #: A node that is eliminated in general: how many unknowns there are before q̈ and m (``left``), how many of all are
 #: eliminated (``gone``) and carried on (``kept``); ``order``: rows to begin with, the eliminated, the kept. Where
-#: values, the message of the kept and their X are, constants of (u, u), natural scales of all; first and last of its
-#: loads, flat forces, children and rows of loops.
+#: values, the message of the kept and their X are, constants of (u, u), natural scales of all; whether the growth
+#: of entries is watched; first and last of its loads, flat forces, children and rows of loops.
 WIDE = Record(
-    left=int, gone=int, kept=int, order=int, values=int, store=int, beside=int, inner=int, scale=int, load=int,
-    load_end=int, loose=int, loose_end=int, child=int, child_end=int, end=int, end_end=int,
+    left=int, gone=int, kept=int, order=int, values=int, store=int, beside=int, inner=int, scale=int, watched=int,
+    load=int, load_end=int, loose=int, loose_end=int, child=int, child_end=int, end=int, end_end=int,
 )  # fmt: skip
 
 #: γ of unknown ``to`` has −weight times a reading; a flat force is unknown ``to``; a child, and where its T is.
@@ -67,14 +67,16 @@ SHRUNK = 1e-6
 #: Where in the numbers the growth of entries is that an elimination may bring, and the natural scales of (α, λ).
 GROWTH, UNITS = 0, 1
 
-#: What the entries take beside states: sizes, tables and numbers; in this order.
-PROGRAM = [
-    *(Parameter(name, "n") for name in ("n_rows", "n_unknowns", "n_inverse", "n_readings", "most")),
-    *(Parameter(name, "i") for name in ("nodes", "rows", "own", "seen", "push")),
-    *(Parameter(name, "f") for name in ("frames", "numbers", "scale", "pivots")),
-    *(Parameter(name, "n") for name in ("n_values", "n_store", "n_beside", "n_ends")),
-    *(Parameter(name, "i") for name in ("wide", "loads", "loose", "inner_nodes", "places", "loop_ends")),
-]
+#: A program behind one address: sizes, tables and numbers.
+TABLES = Table(
+    **dict.fromkeys(("n_rows", "n_unknowns", "n_inverse", "most", "n_values", "n_store", "n_beside"), int),
+    **dict.fromkeys(("nodes", "rows", "own", "seen", "push"), (int,)),
+    **dict.fromkeys(("frames", "numbers", "scale", "pivots"), (float,)),
+    **dict.fromkeys(("wide", "loads", "loose", "inner_nodes", "places", "loop_ends"), (int,)),
+)
+
+#: What the entries take beside states: where the program is, and what arrays are sized by.
+PROGRAM = [Parameter(name, "n") for name in ("program", "n_readings", "n_ends")]
 
 #: Rows of loops on the accelerations of bodies, in the world's axes, and their drift.
 LOOPS = [Given("ends", ("n_ends", 6)), Given("drift", ("n_ends",))]

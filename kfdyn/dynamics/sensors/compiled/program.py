@@ -59,7 +59,7 @@ def make_program(layout: Layout, factor: Factor, general: bool = False, own: boo
     """
     system, bodies = layout.system, layout.system.n_bodies
     wide = _wide(layout, factor)
-    from kfdyn.dynamics.recursions.sensing.tables import NODE
+    from kfdyn.dynamics.recursions.sensing.tables import NODE, TABLES
     from kfdyn.multibody.calls.packed_model import model_of
 
     model = model_of(system.open_tree)
@@ -83,7 +83,7 @@ def make_program(layout: Layout, factor: Factor, general: bool = False, own: boo
             places |= {"way": calm if quiet[k] else PAIR}
             size, sizes = 2, pair
         else:
-            size, sizes = unknowns.node(k)
+            size, sizes = unknowns.node(k, wide[k])
             places |= {"way": GENERAL, "wide": len(unknowns.rows) - 1}
         places |= {"unknowns": len(pivots), "inverse": inverse, "joint": joint[-1]}
         for name, value in places.items():
@@ -92,34 +92,33 @@ def make_program(layout: Layout, factor: Factor, general: bool = False, own: boo
         most, inverse = max(most, size), inverse + len(sizes) ** 2
         joint.append(joint[-1] + size**2)
     blank = int(any(wide))  # with couplings there are rows without a reading: theirs is 0, after all others
-    tables = [NODE.filled(bodies + 1, np.int64, **columns), made.rows, made.own, made.seen, made.push]
-    reals = [made.frames, made.numbers, made.scale, pivots]
-    parameters = [
-        len(made.rows),
-        len(pivots),
-        inverse,
-        int(start[-1]) + blank,
-        most,
-        *(np.array(table, np.int64).reshape(-1) for table in tables),
-        *(np.array(table, float).reshape(-1) for table in reals),
-        *unknowns.parameters(),
-    ]
-    sizes_of = len(made.rows), len(pivots), unknowns.sizes[0]
+    given: dict[str, Any] = {"nodes": NODE.filled(bodies + 1, np.int64, **columns), "pivots": pivots}
+    given |= {name: getattr(made, name) for name in ("rows", "own", "seen", "push", "frames", "numbers", "scale")}
+    given |= unknowns.tables()
+    sizes_of = {"n_rows": len(made.rows), "n_unknowns": len(pivots), "n_values": unknowns.sizes[0]}
+    address = TABLES.packed(n_inverse=inverse, most=most, **sizes_of, **_as_arrays(given))
     left = tuple(factor.nodes[k].Gamma.shape[-1] - 12 for k in range(len(layout.nodes)))
     T = {k: own.T for k, own in factor.nodes.items() if own.T is not None}
     return Program(
-        tuple(parameters),
-        *sizes_of,
-        bool(made.push),
-        blank,
-        tuple(unknowns.ends),
-        tuple(joint),
-        unknowns.at,
-        layout,
-        left,
-        T,
-        unknowns.log_scale,
+        (address, int(start[-1]) + blank, len(unknowns.ends)),
+        **sizes_of,
+        pushed=bool(made.push),
+        blank=blank,
+        ends=tuple(unknowns.ends),
+        joint=tuple(joint),
+        places=unknowns.at,
+        layout=layout,
+        left=left,
+        joined=T,
+        log_scale=unknowns.log_scale,
     )
+
+
+def _as_arrays(given: dict[str, Any]) -> dict[str, Any]:
+    """Tables of integers and of numbers, one row after the other; sizes as they are."""
+    real = "frames", "numbers", "scale", "pivots"
+    kinds = {name: np.float64 if name in real else np.int64 for name, x in given.items() if not isinstance(x, int)}
+    return {**given, **{name: np.array(given[name], kind).reshape(-1) for name, kind in kinds.items()}}
 
 
 def _wide(layout: Layout, factor: Factor) -> list[bool]:
@@ -284,7 +283,7 @@ class _General:
         self.ends: list[tuple[int, str, int, bool]] = []
         self.sizes, self.log_scale = [0, 0, 0], 0.0
 
-    def node(self, k: int) -> tuple[int, list[float]]:
+    def node(self, k: int, watched: bool) -> tuple[int, list[float]]:
         """Add a node: how many unknowns it has, and for each that it eliminates how small a pivot may not become."""
         own, made, node = self.factor.nodes[k], self.made, self.layout.nodes[k]
         whole, scale = at_hinge(node, own.data, own.Gamma)[1][0], self.factor.choices[k].scale
@@ -330,6 +329,7 @@ class _General:
         values, store, beside = self.sizes
         self.sizes = [a + b for a, b in zip(self.sizes, room)]
         parts = [left, len(gone), len(kept), order, values, store, beside, made.keep(inner), made.keep(scale)]
+        parts.append(int(watched))
         after = [len(table) for table in (self.loads, self.loose, self.children, self.loop_ends)]
         self.log_scale += 2.0 * float(np.log(scale[gone]).sum())
         self.of[k], self.at[k] = len(self.rows), values
@@ -344,12 +344,12 @@ class _General:
                 if weight[i, j]:
                     self.loads.append((int(a), int(self.made.start[sensor] + b), at + i * len(seen) + j))
 
-    def parameters(self) -> list[Any]:
-        """Sizes and tables, in the order of the entry."""
-        children = [[self.of[j], T] for j, T in self.children]
-        tables = self.rows, self.loads, self.loose, children, self.places, self.loop_ends
-        counts = [*self.sizes, len(self.ends)]
-        return [*counts, *(np.array(table, np.int64).reshape(-1) for table in tables)]
+    def tables(self) -> dict[str, Any]:
+        """Sizes and tables by name."""
+        _, n_store, n_beside = self.sizes
+        inner = [[self.of[j], T] for j, T in self.children]
+        tables = {"wide": self.rows, "loads": self.loads, "loose": self.loose, "places": self.places}
+        return {**tables, "inner_nodes": inner, "loop_ends": self.loop_ends, "n_store": n_store, "n_beside": n_beside}
 
 
 def _rows(block: Array, scale: Array) -> tuple[list[int], float]:

@@ -43,8 +43,8 @@ def at_once(
         return None
     if len(v) != len(q) or q.shape[1] != system.nq:
         return None
-    found = run(system, known.program, make_states(system, known.program, q, v, system.gravity), y)
-    if np.isnan(found.a).any():
+    fine, found = run(system, known.program, make_states(system, known.program, q, v, system.gravity), y)
+    if not fine:
         return None
     return known.program, q, v, found.five if lead else tuple([x[0] for x in found.five])
 

@@ -14,7 +14,7 @@ from kfdyn.dynamics.sensors.elimination.loop_unknowns import coordinate_maps, lo
 from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES
 from kfdyn.dynamics.sensors.sensor import Array, Index, Mask
 from kfdyn.multibody import System
-from kfdyn.multibody.calls.kernel import Kernel
+from kfdyn.multibody.calls.kernel import FINE, Kernel
 
 SENSE = Kernel("kfdyn.dynamics.recursions.sensing.means", "SENSE")
 DEVIATE = Kernel("kfdyn.dynamics.recursions.sensing.covariances", "DEVIATE")
@@ -46,6 +46,12 @@ class Means(NamedTuple):
         return self[:5]
 
 
+@lru_cache(maxsize=64)
+def _nothing(size: int) -> tuple[Array, Array]:
+    """Rows of no loops, and no drift or source, of so many states."""
+    return np.empty((size, 0, 6)), np.empty((size, 0))
+
+
 def rates_of_tree(system: System, a: Array) -> Array:
     """Rates of the open tree from those of the coordinates, (B, nv)."""
     maps = _shares(system)
@@ -74,15 +80,15 @@ class States(NamedTuple):
 def make_states(system: System, program: Program, q: Array, v: Array, gravity: Array) -> States:
     """States (B, ·) of a system."""
     maps, n_ends = _shares(system), len(program.ends)
-    ends, drift = np.zeros((len(q), n_ends, 6)), np.zeros((len(q), n_ends))
+    size = len(q)
+    ends, drift = (np.empty((size, n_ends, 6)), np.empty((size, n_ends))) if n_ends else _nothing(size)
     if n_ends:
         terms = terms_of(system, q, v, gravity)
         of_loops = {loop: loop_terms(system, terms, gravity, loop) for loop in {end[0] for end in program.ends}}
         for i, (loop, side, row, counts) in enumerate(program.ends):
             rows, brought = of_loops[loop]
             ends[:, i] = rows[side][:, row]
-            if counts:
-                drift[:, i] = brought[:, row]
+            drift[:, i] = brought[:, row] if counts else 0.0
     if maps is not None:
         q, v = system.expand(q), maps[0].times(v)
     return States(q, v, gravity, ends, drift)
@@ -90,8 +96,11 @@ def make_states(system: System, program: Program, q: Array, v: Array, gravity: A
 
 def run(
     system: System, program: Program, states: States, y: Array, source: Array | None = None, checks: bool = False
-) -> Means:
-    """Run the sweep over rows (B, ·), NaN where it has no answer; with ``checks``, all that these need."""
+) -> tuple[bool, Means]:
+    """Run the sweep over rows (B, ·): whether all have an answer, and what, NaN where there is none.
+
+    With ``checks``, all that these need.
+    """
     size, n, tree, maps = len(y), system.n_bodies, system.open_tree, _shares(system)
     counts = (n, program.n_rows, program.n_unknowns, program.n_values) if checks else (0, 0, 0, 0)
     told = (n if program.pushed else 0, *counts)
@@ -100,12 +109,12 @@ def run(
     out = Means(*together(shapes))
     if program.blank:
         y = np.concatenate([y, np.zeros((size, 1))], axis=1)
-    source = np.zeros((size, 0)) if source is None else source
+    source = _nothing(size)[1] if source is None else source
     given = states.q, states.v, y, states.gravity, states.ends, states.drift, source
-    SENSE(tree, size, *program.parameters, source.shape[1], *told, *given, *out)
+    fine = SENSE(tree, size, *program.parameters, source.shape[1], *told, *given, *out) == FINE
     if maps is not None:
         out = out._replace(a=maps[1].times(out.a), tau=maps[2].times(out.tau))
-    return out if program.pushed else out._replace(x=np.zeros(bodies))
+    return fine, out if program.pushed else out._replace(x=np.zeros(bodies))
 
 
 class Shares(NamedTuple):
@@ -141,8 +150,10 @@ def _shares(system: System) -> tuple[Shares, Shares, Shares] | None:
     return None if maps is None else (Shares.of(maps[0]), Shares.of(maps[1]), Shares.of(maps[0].T))
 
 
-def answered(a: Array) -> Mask:
-    """Mask of the rows that have an answer."""
+def answered(fine: bool, a: Array) -> Mask:
+    """Mask of the rows that have an answer; ``fine``: all do."""
+    if fine:
+        return np.ones(len(a), bool)
     return np.asarray(np.isfinite(a).all(1))
 
 
@@ -178,14 +189,14 @@ class Spread(NamedTuple):
         return self[:5]
 
 
-def deviations(system: System, program: Program, states: States, blocks: bool = False) -> Spread:
-    """Marginal standard deviations, NaN in states that the sweep has no answer for; with ``blocks``, Z and V too."""
+def deviations(system: System, program: Program, states: States, blocks: bool = False) -> tuple[bool, Spread]:
+    """Marginal standard deviations: whether all states have them, and what; with ``blocks``, Z and V too."""
     size, n, tree = len(states.q), system.n_bodies, system.open_tree
     told = n if program.pushed else 0, n * blocks, program.joint[-1] * blocks
     dofs, bodies = (size, tree.nv), (size, n, 6)
     out = Spread(*together([dofs, dofs, bodies, bodies, (size, told[0], 6), (size, told[1], 78), (size, told[2])]))
-    DEVIATE(tree, size, *program.parameters, *told, states.q, states.ends, *out)
-    return out if program.pushed else out._replace(x=np.zeros(bodies))
+    fine = DEVIATE(tree, size, *program.parameters, *told, states.q, states.ends, *out) == FINE
+    return fine, out if program.pushed else out._replace(x=np.zeros(bodies))
 
 
 def together(shapes: list[tuple[int, ...]]) -> list[Array]:

@@ -47,8 +47,8 @@ def means(problem: Problem, out: DynamicsEstimate) -> None:
             continue
 
         def sweep(program: Program, members: Index) -> tuple[Means, Mask]:
-            found = run(problem.system, program, states_of(problem, program, members), y[members])
-            return found, answered(found.a)
+            fine, found = run(problem.system, program, states_of(problem, program, members), y[members])
+            return found, answered(fine, found.a)
 
         for members, _, found, _ in by_sweeps(problem, group, sweep):
             for key, value in zip(QUANTITIES, found.five):
@@ -61,11 +61,11 @@ def solutions(problem: Problem, spreads: bool = False) -> Iterator[Solved]:
 
     def sweep(program: Program, members: Index) -> tuple[tuple[Means, Spread | None], Mask]:
         states, spread = states_of(problem, program, members), None
-        found = run(problem.system, program, states, y[members], checks=True)
-        good = answered(found.a)
+        fine, found = run(problem.system, program, states, y[members], checks=True)
+        good = answered(fine, found.a)
         if spreads:
-            spread = deviations(problem.system, program, states, blocks=True)
-            good &= answered(spread.a)
+            fine, spread = deviations(problem.system, program, states, blocks=True)
+            good &= answered(fine, spread.a)
         return (found, spread), good
 
     for group in problem.groups:

@@ -37,9 +37,10 @@ def clearly_positive(flat, sizes, part, work):
                     for positive in if_else(pivot > part * block[i, i]):
                         if positive:
                             for a in loop(n, start=i + 1):
-                                factor = left[a, i] / pivot
-                                for b in loop(a + 1, start=i + 1):
-                                    left[a, b] = left[a, b] - factor * left[b, i]
+                                for _ in if_(left[a, i] != 0.0):
+                                    factor = left[a, i] / pivot
+                                    for b in loop(a + 1, start=i + 1):
+                                        left[a, b] = left[a, b] - factor * left[b, i]
                         else:
                             wrong.set(where(most == 0.0, wrong, 1))
         doubtful.set(where(wrong == 0, -1, k))
@@ -67,13 +68,16 @@ def surely_semidefinite(lanes, tag, flat, sizes, work):
                     x, y = block[i * n + j], block[j * n + i]
                     left[i, j] = 0.5 * (x + y)
                     left[j, i] = left[i, j]
-                    within = (_ROUNDING * block[i * n + i]) * (_ROUNDING * block[j * n + j])
-                    wrong.set(where((x - y) * (x - y) <= within, wrong, 1.0))
+                    one, other = block[i * n + i], block[j * n + j]
+                    good = (x - y) * (x - y) <= (_ROUNDING * one) * (_ROUNDING * other)
+                    good = good & ((x == 0.0) | ((one > 0.0) & (other > 0.0)))
+                    wrong.set(where(good, wrong, 1.0))
             for i in loop(n):
                 for j in loop(n):
                     block[i * n + j] = left[i, j]
             for i in loop(n):
-                left[i, i] = left[i, i] + _ROUNDING * left[i, i]
+                variance = left[i, i]
+                left[i, i] = where(variance == 0.0, 1.0, variance + _ROUNDING * variance)
             for tiled in if_else(n >= LEAST_TILED) if lanes == 1 else (False,):
                 if tiled:
                     wrong.set(where(tiles.factorise(left.part(0), n, 0.0) < 0, wrong, 1.0))
@@ -84,17 +88,13 @@ def surely_semidefinite(lanes, tag, flat, sizes, work):
 
 
 def _eliminate(left, wrong):
-    """Mark the lanes in which a pivot is not above 0, unless there is nothing but zeros with it."""
+    """Mark the lanes in which a pivot is not above 0."""
     n = left.shape[0]
     for i in loop(n):
-        pivot = left[i, i]
-        positive = pivot > 0.0
-        over = where(positive, 1.0 / where(positive, pivot, 1.0), 0.0)
-        wrong.set(where(positive | (pivot == 0.0), wrong, 1.0))
+        wrong.set(where(left[i, i] > 0.0, wrong, 1.0))
+        over = 1.0 / left[i, i]
         for a in loop(n, start=i + 1):
-            x = left[a, i]
-            wrong.set(where(positive | (x == 0.0), wrong, 1.0))
-            factor = x * over
+            factor = left[a, i] * over
             for b in loop(a + 1, start=i + 1):
                 left[a, b] = left[a, b] - factor * left[b, i]
 
@@ -110,9 +110,9 @@ def clearly_noisy(H, Q, R, P, part, work):
     for k in loop(H.rows.size, until=doubtful):
         m, n = H.rows[k], H.cols[k]
         h, q, r, p = H.block(k), Q.block(k), R.block(k), P.matrix(Q.at[k], n, n)
-        W, QH, variance = (
+        W, HQ, variance = (
             work.matrix(0, m, m),
-            work.matrix(m * m, n, m),
+            work.matrix(m * m, m, n),
             work.matrix(m * m, 1, m),
         )  # one after the other
         wrong, total = local(0), local(0.0)
@@ -121,12 +121,12 @@ def clearly_noisy(H, Q, R, P, part, work):
                 total.set(0.0)
                 for j in loop(n):
                     total.set(total + q[i, j] * h[a, j])
-                QH[i, a] = total
+                HQ[a, i] = total
         for a in loop(m):
             for b in loop(a + 1):
                 total.set(r[a, b])
                 for i in loop(n):
-                    total.set(total + h[a, i] * QH[i, b])
+                    total.set(total + h[a, i] * HQ[b, i])
                 W[a, b] = total
         for a in loop(m):
             total.set(r[a, a])

@@ -32,6 +32,9 @@ class ManyGather(Gather):
         super().__init__(model, found, work)
         self.flow, self.lost = flow, local(broadcast(0.0, work.count))
 
+    def take_noise(self, node):
+        """P has come as Q."""
+
 
 class Flow:
     """What flows through the nodes, so many ``rows`` of it: z and z⁺, ε and L⁻¹ε; λ, x̂ and a on the way back."""

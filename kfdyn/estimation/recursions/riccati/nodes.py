@@ -22,12 +22,25 @@ class Gather(Workspace):
         """Of at most n states and m outputs to a node."""
         return {"congruence": 2 * n * n, "before": n, "scratch": (n + m) * (n + 2 * m), "line": n + m}
 
+    def begin(self, nodes):
+        """P = Q where a sum over children begins with it; an only child does so itself, when P is about to be used."""
+        for node in nodes:
+            for _ in if_(self.children(node) != 1):
+                self.take_noise(node)
+
+    def children(self, node):
+        """How many a node has."""
+        return self.model.child_start[node.k + 1] - self.model.child_start[node.k]
+
+    def take_noise(self, node):
+        """P = Q."""
+        node.square(self.found.P).copy(node.square(self.model.Q))
+
     # What :class:`~.settled.Settling` asks of a sweep.
 
     def follows(self, before, node):
         """Whether all that a node gathers comes from the one before it."""
-        start = self.model.child_start
-        return (before.parent == node.k) & (start[node.k + 1] - start[node.k] == 1)
+        return (before.parent == node.k) & (self.children(node) == 1)
 
     def edge(self, before, node):
         """The node whose φ leads from one to the other."""
@@ -78,6 +91,8 @@ class Measured:
         node, gather = self.node, self.gather
         for _ in if_((node.parent >= 0) & (gather.failed < 0)):
             above = node.above()
+            for _ in if_(gather.children(above) == 1):
+                gather.take_noise(above)
             add_congruence(above.square(gather.found.P), node.step(above), P, gather.congruence)
 
 

@@ -28,11 +28,12 @@ def gather_covariances(sizes, how, model, covariances, work):
         P(k)  = Σ_j φ(k,j) P⁺(j) φ*(k,j) + Q(k)
         D = H P H* + R,   G = P H* D⁻¹,   P⁺ = P − G D G*
 
-    P arrives as a copy of Q and each node adds itself to its parent. ``sizes`` are the common sizes, if any; ``model``
+    P begins as Q and each node adds itself to its parent. ``sizes`` are the common sizes, if any; ``model``
     is its address, ``covariances`` are the arrays of :class:`Covariances`; ``work`` is for a :class:`Gather`.
     Cost per node: 3n³ + O(n²m) flops.
     """
     gather = Gather(MODEL.at(model), covariances, work)
+    gather.begin(inward(gather.model, sizes))
     single = how == NONE or sizes.n is not None  # elsewhere it is not worth the time to compile it
     nodes = inward(gather.model, sizes, until=gather.failed)
     for node in nodes if sizes.tiled is None else Settling(gather, sizes).due(nodes):

@@ -9,7 +9,7 @@ from kfdyn.estimation.recursions.linalg.matrices import Block, Turned, multiply,
 from kfdyn.estimation.recursions.linalg.tolerances import bound, flush
 from kfdyn.estimation.recursions.node_update import Output
 from kfdyn.estimation.recursions.riccati.nodes import Measured
-from kfdyn.sweeps.control_flow import if_, loop
+from kfdyn.sweeps.control_flow import if_, if_else, loop
 from kfdyn.sweeps.trace_context import FAST, arithmetic
 from kfdyn.sweeps.values import not_, now, where
 from kfdyn.sweeps.variables import local
@@ -35,6 +35,9 @@ class AllTiled(Output):
         self.back = Block(scratch, 0, n, m, tiled=True)  # H*
         self.V, self.gain = (Block(scratch, i * n * m, m, n, tiled=True) for i in (1, 2))
         self.U, self.half = (Block(scratch, 3 * n * m + i * m * m, m, m, tiled=True) for i in range(2))
+        self.whole = local(1)  # whether all outputs are seen
+        for a in loop(m):
+            self.whole.set(where(node.seen[a], self.whole, 0))
 
     def applied(self, P):
         """V = H P, and with it D = V H* + R: it is wanted of outputs that are missing, too."""
@@ -60,25 +63,33 @@ class AllTiled(Output):
             failed.set(tiles.factorise(U.place, m, bound(n + m)))
         for _ in if_(failed >= 0):
             node.fail(now(failed))
+        tiles.turn(L.place, U.place, m, m)
         for a in loop(m):
-            for b in loop(m):
-                L[a, b] = where(a < b, 0.0, where(failed < 0, U[b, a], where(a == b, 1.0, 0.0)))
+            for b in loop(m, a + 1):
+                L[a, b] = 0.0
+        for _ in if_(failed >= 0):
+            for a in loop(m):
+                for b in loop(a + 1):
+                    L[a, b] = where(a == b, 1.0, 0.0)
         return L
 
     def fill_seen(self, out, number):
         """A matrix of the outputs that are seen, the identity for others."""
         seen, (m, _) = self.node.seen, self.sizes
-        for a in loop(m):
-            for b in loop(m):
-                out[a, b] = where(seen[a] & seen[b], number(a, b), where(a == b, 1.0, 0.0))
+        for whole in if_else(self.whole != 0):
+            for a in loop(m):
+                for b in loop(m):
+                    there = number(a, b)
+                    out[a, b] = there if whole else where(seen[a] & seen[b], there, where(a == b, 1.0, 0.0))
 
     def gain_of(self, V, L):
         """G = P H* D⁻¹; V becomes W*, which is what P⁺ needs. Rows of what is not seen are 0."""
         node, gain, (m, n) = self.node, self.gain, self.sizes
-        for a in loop(m):
-            for _ in if_(not_(node.seen[a])):
-                for i in loop(n):
-                    V[a, i] = 0.0
+        for _ in if_(self.whole == 0):
+            for a in loop(m):
+                for _ in if_(not_(node.seen[a])):
+                    for i in loop(n):
+                        V[a, i] = 0.0
         tiles.solve(L.place, m, V.place, n)
         gain.copy(V)
         tiles.solve_transposed(L.place, m, gain.place, n)
