@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Sequence
 
 from kfdyn import __version__
-from kfdyn.cli import bench, check, demo, dictionary, explore, identities, info, warm
+from kfdyn.cli import bench, check, check_log, demo, dictionary, explore, identities, info, warm
 from kfdyn.cli.robots import join_numbers
 from kfdyn.cli.terminal import complain, tolerate_letters
 from kfdyn.errors import KfdynError
@@ -23,6 +23,7 @@ INTERRUPTED, PIPE_CLOSED = 130, 141  # as shells count signals
 EPILOG = """examples:
   kfdyn demo                                 the whole story in a minute or two
   kfdyn check robot.urdf                     a robot's mass matrix against statistics
+  kfdyn check-log robot.urdf log.csv         a log of it against its file
   kfdyn info robot.urdf                      what is in the file
   kfdyn warm                                 compile now what the first use would compile
 
@@ -85,10 +86,10 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"kfdyn {__version__}")
     commands = parser.add_subparsers(dest="command", title="commands", metavar="command")
-    for module in (demo, check, explore, info, identities, dictionary, warm, bench):
+    for module in (demo, check, check_log, explore, info, identities, dictionary, warm, bench):
         about, examples = module.ABOUT, "\n".join(f"  {line}" for line in module.EXAMPLES)
         own = commands.add_parser(
-            module.__name__.rpartition(".")[2],
+            module.__name__.rpartition(".")[2].replace("_", "-"),
             help=about,
             description=about[0].upper() + about[1:] + ".",
             epilog=f"examples:\n{examples}",

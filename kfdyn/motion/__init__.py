@@ -6,6 +6,7 @@ _PLACES = {
     "identification.identify": ("identify",),
     "identification.results.residuals": ("ResidualTest",),
     "identification.results.result": ("Ellipsoid", "Identified", "LikelihoodRatio"),
+    "log_check": ("LogReport", "Suspect", "check_log"),
     "model": ("MotionModel",),
     "planning.goal": ("Goal",),
     "planning.horizon": ("Mpc",),

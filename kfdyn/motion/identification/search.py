@@ -85,13 +85,13 @@ class Search:
 
     # --- places
 
-    def begin(self) -> Place:
+    def begin(self, regress: bool = True) -> Place:
         """The place where the search begins: the regression's, if there is one, or that of the first values."""
         parameters = self.parameters
         first = parameters.models(parameters.start)
         start = Start(first, self.logs)
         if start.known:
-            z = start.regressed(parameters)
+            z = start.regressed(parameters) if regress else parameters.start.copy()
             try:
                 return self.place(z, start.motions(parameters.models(z)))
             except KfdynError:

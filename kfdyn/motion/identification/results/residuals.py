@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from copy import copy
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from kfdyn.motion.identification.linear import Linear
 
 Array = NDArray[np.float64]
 
-_FIRST = 0.05  # of a log: its first innovations, in which flat states are still unknown
+_WIDE = 1e8  # variance of a state in place of an infinite one, in units of what the filter knows in the end
 
 
 class ResidualTest(NamedTuple):
@@ -59,14 +60,13 @@ def residual_tests(lines: list[Linear], lags: int) -> dict[str, ResidualTest]:
 
 def _innovations(line: Linear) -> dict[str, list[Array]]:
     """Innovations of each sensor of one log, whitened among themselves, (N, m) a run; NaN where it was silent."""
-    problem = line.problem
-    filt = getattr(line.smooth.filt, "finite", line.smooth.filt)
+    line = _with_a_wide_prior(line)
+    problem, filt = line.problem, line.smooth.filt
     m = line.point.at.T.shape[2]
     lead = (problem.batch, problem.N)
     seen = np.asarray(filt.observed).reshape(*lead, m)
     D = filt.D.flat.reshape(*lead, m, m)
     eps = np.asarray(filt.eps).reshape(*lead, m)
-    skipped = int(_FIRST * problem.N) if problem.prior.flat.any() else 0
     out: dict[str, list[Array]] = {}
     for sensor, own in zip(line.model.seen.sensors, line.model.seen.tangents_of):
         there, size = seen[..., own], own.stop - own.start
@@ -74,8 +74,28 @@ def _innovations(line: Linear) -> dict[str, list[Array]]:
         L = np.linalg.cholesky(np.where(both, D[..., own, own], np.eye(size)))
         e = np.linalg.solve(L, np.where(there, eps[..., own], 0.0)[..., None])[..., 0]
         e = np.where(there, e, np.nan)
-        out[sensor.name] = list(e[:, skipped:])
+        out[sensor.name] = list(e)
     return out
+
+
+def _with_a_wide_prior(line: Linear) -> Linear:
+    """The same with a finite prior: the first innovations of a flat one have no covariance, and so are next to 0."""
+    prior = line.problem.prior
+    if not prior.flat.any():
+        return line
+    log = copy(line.log)
+    wide = prior.P0 + np.diag(np.where(prior.flat, _WIDE * np.median(line.step.after[0], axis=0), 0.0))
+    known = ~prior.flat
+    x0 = line.motion.x[0, 0] if not known.any() else _moved_back(line, known)
+    log.prior = prior._replace(x0=x0, P0=wide, flat=np.zeros_like(prior.flat))
+    return Linear(line.model, log, line.motion)
+
+
+def _moved_back(line: Linear, known: Any) -> Array:
+    """The first state, but where the prior knows it as the prior has it."""
+    states, prior, x = line.model.states, line.problem.prior, line.motion.x[:, 0]
+    d = np.where(known, np.asarray(states.minus(prior.x0[None], x)), 0.0)
+    return np.asarray(states.plus(x, d))[0]
 
 
 def _tested(runs: list[Array], lags: int) -> ResidualTest:

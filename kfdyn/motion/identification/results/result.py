@@ -27,7 +27,12 @@ _MOVED = 1e-4  # part of a number that an unknown direction may move before the 
 
 
 class LikelihoodRatio(NamedTuple):
-    """Twice the difference of two log-likelihoods, its degrees of freedom, and the p-value of the smaller model.
+    """Twice the difference of two log-likelihoods, with its dof (degrees of freedom) and p_value.
+
+    Attributes
+    ----------
+    statistic, dof, p_value
+        Twice the gain, how many parameters more there are, and how likely so much is where the smaller model is right.
 
     Examples
     --------
@@ -41,7 +46,7 @@ class LikelihoodRatio(NamedTuple):
 
 
 class Ellipsoid(NamedTuple):
-    """A confidence ellipsoid: its centre (k,) and half axes as columns (k, k), in natural units.
+    """A confidence ellipsoid in natural units: its center (k,) and half axes as columns, axes (k, k).
 
     Examples
     --------
