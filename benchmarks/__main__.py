@@ -22,6 +22,7 @@ PARTS = {
     "motions": "motions smoothed and followed, beside Crocoddyl",
     "sensing": "dynamics from sensors beside iDynTree's BERDY",
     "flexible": "bodies that bend, and PART's split of their modes",
+    "control": "plans, linear-quadratic problems and a receding horizon beside Crocoddyl",
     "bridge": "dynamics called from JAX and PyTorch, with gradients",
     "operations": "operations of the kernels and the peak of the core",
     "compilation": "first calls of dynamics, cold and from the cache",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from kfdyn.bridge import coordinates, series
+from kfdyn.bridge import coordinates, parameters, series
 from kfdyn.bridge.operations import Operation
 from kfdyn.bridge.rollouts import ROLLOUT
 from kfdyn.errors import ShapeError
@@ -64,12 +64,24 @@ class Functions:
             system.locate(frame)  # or the words why not
         return self.framework.call(operation, *arrays)
 
+    def _of_robots(self, system: System, name: str, given: dict[str, Any], robots: Any) -> Any:
+        """The same, of robots with parameters of their own if there are some."""
+        if robots is None:
+            return self._of(system, name, given)
+        coordinates.expect_served(system)
+        parameters.expect_parameters(system, robots)
+        theta, rotors = parameters.flattened(self.framework, system, robots)
+        sizes = {key: system.nq if key == "q" else system.nv for key in given}
+        sizes |= {"inertial parameters": 10 * system.n_bodies, "armature": system.nv}
+        arrays = self.framework.arrays(sizes, *given.values(), theta, rotors)
+        return self.framework.call(Operation(name + parameters.SUFFIX, system), *arrays)
+
     def _given(self, system: System, **given: Any) -> list[Any]:
         coordinates.expect_served(system)
         sizes = {name: system.nq if name in ("q", "gradient") else system.nv for name in given}
         return self.framework.arrays(sizes, *given.values())
 
-    def forward_dynamics(self, system: System, q: Any, v: Any, tau: Any) -> Any:
+    def forward_dynamics(self, system: System, q: Any, v: Any, tau: Any, parameters: Any = None) -> Any:
         """Accelerations a = 𝓜⁻¹(tau − c), as :func:`kfdyn.dynamics.forward_dynamics`.
 
         Parameters
@@ -78,6 +90,9 @@ class Functions:
             A tree, with or without couplings.
         q, v, tau : (..., nq), (..., nv), (..., nv)
             Configurations, velocities, generalised forces; leading axes broadcast.
+        parameters : dict, optional
+            ``masses``, ``coms``, ``inertias`` and ``armature`` as :func:`kfdyn.with_parameters` has them, with any
+            leading axes, each row of which is a robot; gradients are taken in these, too. Of trees.
 
         Returns
         -------
@@ -92,9 +107,9 @@ class Functions:
         >>> round(float(by_q[0][0]), 4)
         -9.81
         """
-        return self._of(system, "forward_dynamics", {"q": q, "v": v, "tau": tau})[0]
+        return self._of_robots(system, "forward_dynamics", {"q": q, "v": v, "tau": tau}, parameters)[0]
 
-    def inverse_dynamics(self, system: System, q: Any, v: Any, a: Any) -> Any:
+    def inverse_dynamics(self, system: System, q: Any, v: Any, a: Any, parameters: Any = None) -> Any:
         """Generalised forces tau = 𝓜 a + c, as :func:`kfdyn.dynamics.inverse_dynamics`; c where a = 0.
 
         Parameters
@@ -103,6 +118,8 @@ class Functions:
             A tree, with or without couplings.
         q, v, a : (..., nq), (..., nv), (..., nv)
             Configurations, velocities, accelerations; leading axes broadcast.
+        parameters : dict, optional
+            As in :func:`forward_dynamics`.
 
         Returns
         -------
@@ -116,7 +133,7 @@ class Functions:
         >>> round(float(kj.inverse_dynamics(bob, [0.0], [0.0], [1.0])[0]), 4)
         2.0
         """
-        return self._of(system, "inverse_dynamics", {"q": q, "v": v, "a": a})[0]
+        return self._of_robots(system, "inverse_dynamics", {"q": q, "v": v, "a": a}, parameters)[0]
 
     def mass_matrix(self, system: System, q: Any) -> Any:
         """Mass matrix 𝓜, as :func:`kfdyn.dynamics.mass_matrix`.

@@ -119,9 +119,11 @@ def _states(*arrays: Array) -> list[Array]:
     return [np.broadcast_to(x, (*lead, x.shape[-1])) for x in arrays]
 
 
-def _by_dynamics(derivatives: str) -> Rule:
-    def rule(xp: Any, call: Any, op: Operation, q: Any, v: Any, u: Any) -> Any:
-        value, *by = call(op.other(derivatives), q, v, u)
+def as_rule(derivatives: str) -> Rule:
+    """Rule of a function with one answer, whose derivatives come with it from another operation."""
+
+    def rule(xp: Any, call: Any, op: Operation, *given: Any) -> Any:
+        value, *by = call(op.other(derivatives), *given)
         return (value,), [by]
 
     return rule
@@ -152,16 +154,6 @@ def _mass_matrix_inverse_derivatives(op: Operation, q: Array) -> Sequence[Array]
     return inverse, -np.einsum("...ijm,...jk->...ikm", half, inverse)
 
 
-def _itself(derivatives: str) -> Rule:
-    """Rule of a function of q alone whose derivatives come with it."""
-
-    def rule(xp: Any, call: Any, op: Operation, q: Any) -> Any:
-        value, by = call(op.other(derivatives), q)
-        return (value,), [[by]]
-
-    return rule
-
-
 def _jacobian_derivatives(op: Operation, q: Array) -> Sequence[Array]:
     """J and ∂J/∂q (..., 6, nv, nv): its columns are velocities at unit rates."""
     by = frame_velocity_derivatives(op.model, q[..., None, :], np.eye(op.model.nv), op.more).dV_dq
@@ -180,7 +172,7 @@ def expect_constant_couplings(system: System) -> None:
 def _jacobian_rule(xp: Any, call: Any, op: Operation, q: Any) -> Any:
     """∂J/∂q, where couplings are constant."""
     expect_constant_couplings(op.model)
-    return _itself("derivatives_of_jacobian")(xp, call, op, q)
+    return as_rule("derivatives_of_jacobian")(xp, call, op, q)
 
 
 def _potential_rule(xp: Any, call: Any, op: Operation, q: Any) -> Any:
@@ -217,29 +209,29 @@ KNOWN: dict[str, About] = {
         _q_and_two,
         _tensors(1),
         lambda op, q, v, tau: (forward_dynamics(op.model, *_states(q, v, tau)),),
-        _by_dynamics("derivatives_of_forward_dynamics"),
+        as_rule("derivatives_of_forward_dynamics"),
     ),
     "derivatives_of_forward_dynamics": About(_q_and_two, _tensors(1, 2, 2, 2), _forward_derivatives),
     "inverse_dynamics": About(
         _q_and_two,
         _tensors(1),
         lambda op, q, v, a: (inverse_dynamics(op.model, *_states(q, v, a)),),
-        _by_dynamics("derivatives_of_inverse_dynamics"),
+        as_rule("derivatives_of_inverse_dynamics"),
     ),
     "derivatives_of_inverse_dynamics": About(_q_and_two, _tensors(1, 2, 2, 2), _inverse_derivatives),
     "mass_matrix": About(
-        _q, _tensors(2), lambda op, q: (mass_matrix(op.model, q),), _itself("derivatives_of_mass_matrix")
+        _q, _tensors(2), lambda op, q: (mass_matrix(op.model, q),), as_rule("derivatives_of_mass_matrix")
     ),
     "derivatives_of_mass_matrix": About(_q, _tensors(2, 3), _mass_matrix_derivatives),
     "mass_matrix_inverse": About(
         _q,
         _tensors(2),
         lambda op, q: (mass_matrix_inverse(op.model, q),),
-        _itself("derivatives_of_mass_matrix_inverse"),
+        as_rule("derivatives_of_mass_matrix_inverse"),
     ),
     "derivatives_of_mass_matrix_inverse": About(_q, _tensors(2, 3), _mass_matrix_inverse_derivatives),
     "mass_matrix_logdet": About(
-        _q, _tensors(0), lambda op, q: (mass_matrix_logdet(op.model, q),), _itself("derivatives_of_mass_matrix_logdet")
+        _q, _tensors(0), lambda op, q: (mass_matrix_logdet(op.model, q),), as_rule("derivatives_of_mass_matrix_logdet")
     ),
     "derivatives_of_mass_matrix_logdet": About(
         _q,

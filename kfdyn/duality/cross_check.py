@@ -28,6 +28,8 @@ from kfdyn.duality.report import Report
 from kfdyn.duality.report_render import versions
 from kfdyn.duality.tolerance.preconditions import expect_deviations, expect_inverse, expect_range, no_inverse
 from kfdyn.duality.tolerance.rounding import EPS, rounding_bound
+from kfdyn.dynamics import as_estimation
+from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
 from kfdyn.estimation import StateSpace, draw
 from kfdyn.multibody import System
@@ -125,8 +127,6 @@ def cross_check(
     >>> cross_check(arm, [0.3, 0.4], samples=4000, claimed={"a": Minv}).passed
     False
     """
-    from kfdyn.dynamics.solving.kinds import own_way
-
     ss, robot = (system, None) if isinstance(system, StateSpace) else (_model_of(system, q, v), system)
     if robot is None and (q is not None or v is not None):
         raise KfdynError("a StateSpace has its state inside; leave q and v out, or pass the system")
@@ -216,7 +216,6 @@ def _model_of(system: Any, q: ArrayLike | None, v: ArrayLike | None) -> StateSpa
         )
     if q is None:
         raise ShapeError(f"system {system.name!r} has {system.nq} coordinates; give its configuration q")
-    from kfdyn.dynamics import as_estimation
 
     ss = as_estimation(system, q, v)
     expect_closed(system, np.asarray(q, float))  # of a mechanism that cannot be assembled so nothing is certified

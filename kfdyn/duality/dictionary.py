@@ -10,10 +10,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
+from kfdyn.duality.identities import IDENTITIES
+from kfdyn.dynamics import as_estimation
+from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import KfdynError
-from kfdyn.estimation import Filtered, InnovationsFactor, Smoothed, StateSpace, bryson_frazier, kalman_filter
+from kfdyn.estimation import (
+    Covariances,
+    Filtered,
+    InnovationsFactor,
+    Smoothed,
+    StateSpace,
+    bryson_frazier,
+    kalman_filter,
+)
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.viz.text import printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -95,8 +107,6 @@ def _state(flat: Array | None, robot: Robot) -> str:
 
 
 def _composite(robot: Robot) -> str:
-    from kfdyn.estimation import Covariances
-
     return _block(Covariances(robot.filt.covariances).x.diagonal[robot.k])
 
 
@@ -225,9 +235,6 @@ def fill(
     >>> next(row for row in rows if row[0] == "D")[2:]
     ('articulated inertia seen by the hinge', 'Q_uu: curvature of the cost to go in u(k)', '1')
     """
-    from kfdyn.dynamics import as_estimation
-    from kfdyn.dynamics.solving.kinds import own_way
-
     expect_system(system)
     if body is not None and body not in system.body_names:
         raise KfdynError(f"system {system.name!r} has no body {body!r}; its bodies are {', '.join(system.body_names)}")
@@ -266,8 +273,6 @@ def dictionary_table(rows: list[Row] | None = None, title: str = "") -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from kfdyn.viz.text import printable
-
     table = Table(title=Text(printable(title or "The dictionary")), title_justify="left", title_style="bold")
     for column in ("", "estimation", "multibody dynamics", "control", *(("this robot",) if rows else ())):
         table.add_column(column)
@@ -285,8 +290,6 @@ def dictionary_markdown() -> str:
 
 def identities_markdown() -> str:
     """The identities as a Markdown table, for the documentation."""
-    from kfdyn.duality.identities import IDENTITIES
-
     lines = ["| name | statement | holds | atlas |", "|---|---|---|---|"]
     lines += [
         f"| `{one.name}` | {one.statement} | {'R = 0' if one.exact_only else 'any R'} | {one.source} |"

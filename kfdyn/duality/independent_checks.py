@@ -16,6 +16,7 @@ from kfdyn.duality.quantities import QUANTITIES, Claim
 from kfdyn.duality.tolerance.natural_units import inverse as invert
 from kfdyn.duality.tolerance.natural_units import natural_units
 from kfdyn.duality.tolerance.rounding import EPS, ROUNDINGS
+from kfdyn.dynamics import mass_matrix
 from kfdyn.estimation import Filtered, Operators, StateSpace, kalman_filter
 from kfdyn.estimation.dense import DenseModel, dense_filter
 from kfdyn.estimation.model.blocks import Blocks
@@ -185,8 +186,6 @@ def _path_gaps(
 
 def mass_matrix_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
     """The mass matrix by composite inertias, and its inverse by Cholesky: mechanics that never heard of a filter."""
-    from kfdyn.dynamics import mass_matrix
-
     matrix = of_outputs(system, q, mass_matrix(system.uncoupled, system._expansion.positions(np.asarray(q, float))))
     return [
         Party("composite bodies", "𝓜", gap(claimed["T"].matrix, matrix, claimed["T"].scale), tolerance),

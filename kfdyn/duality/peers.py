@@ -9,6 +9,7 @@ import numpy as np
 
 from kfdyn.arrays import Array
 from kfdyn.duality.tolerance.natural_units import inverse as invert
+from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import ModelError
 from kfdyn.io import State, save_urdf, to_mujoco, to_pinocchio
 from kfdyn.io.mjcf.read_mjcf import compile_mjcf
@@ -120,8 +121,6 @@ def _unit_velocities(convert: Any, model: Any, system: System, q: Array) -> Arra
 
 def of_outputs(system: System, q: Any, matrix: Array) -> Array:
     """X*𝓜X of the outputs of ``as_estimation(system, q)``, of 𝓜 without couplings and loops."""
-    from kfdyn.dynamics.solving.kinds import own_way
-
     rates = own_way(system, "output_rates")
     if rates is None:
         return matrix

@@ -16,7 +16,7 @@ from kfdyn.duality.findings import Finding, Group, Outcome
 from kfdyn.duality.hypothesis.detectable_errors import Detectable, Limits
 from kfdyn.duality.independent_checks import Party
 from kfdyn.duality.quantities import QUANTITIES
-from kfdyn.duality.report_render import as_html, quantities_table, shown, tests_table
+from kfdyn.duality.report_render import as_html, content, quantities_table, shown, tests_table
 from kfdyn.estimation.consistency import holm
 from kfdyn.viz.text import printable
 
@@ -219,8 +219,6 @@ class Report:
 
     def to_json(self, indent: int | None = 2) -> str:
         """Everything but the matrices, as JSON text."""
-        from kfdyn.duality.report_render import content
-
         return json.dumps(content(self), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def plot(self) -> Figure:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kfdyn import __version__
 from kfdyn.duality.quantities import QUANTITIES
 from kfdyn.viz.text import printable
 
@@ -203,8 +204,6 @@ def versions() -> dict[str, str]:
     """
     import platform
     from importlib.metadata import PackageNotFoundError, version
-
-    from kfdyn import __version__
 
     found = {"kfdyn": __version__, "python": platform.python_version()}
     for name in ("numpy", "scipy", "filterpy", "pin", "mujoco"):

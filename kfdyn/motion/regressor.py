@@ -49,12 +49,12 @@ def ten_of(inertia: Array) -> Array:
 
 
 def inertia_of(ten: Array) -> Array:
-    """Spatial inertia (6, 6) of ten parameters."""
-    out = np.zeros((6, 6))
-    out[_ROW, _COLUMN] = out[_COLUMN, _ROW] = ten[4:]
-    out[:3, 3:] = skew(ten[1:4])
-    out[3:, :3] = out[:3, 3:].T
-    out[3:, 3:] = ten[0] * np.eye(3)
+    """Spatial inertia (..., 6, 6) of ten parameters (..., 10)."""
+    out = np.zeros((*ten.shape[:-1], 6, 6))
+    out[..., _ROW, _COLUMN] = out[..., _COLUMN, _ROW] = ten[..., 4:]
+    out[..., :3, 3:] = skew(ten[..., 1:4])
+    out[..., 3:, :3] = np.swapaxes(out[..., :3, 3:], -1, -2)
+    out[..., 3:, 3:] = ten[..., :1, None] * np.eye(3)
     return out
 
 

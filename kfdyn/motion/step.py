@@ -169,9 +169,12 @@ class Stepper:
 
     def _moved(self, q: Array, d: Array) -> Array:
         """q ⊕ d."""
-        if len(q) == 1:
-            return np.asarray(integrate(self.system, q[0], d[0]))[None]
-        return np.asarray(integrate(self.system, q, d))
+        try:
+            if len(q) == 1:
+                return np.asarray(integrate(self.system, q[0], d[0]))[None]
+            return np.asarray(integrate(self.system, q, d))
+        except ModelError as error:
+            raise _flown_off(error, q, d) from None
 
     def _slopes(self, q: Array, v: Array, forces: Array) -> tuple[Array, Array, Array]:
         """∂a/∂q, ∂a/∂v, ∂a/∂τ."""

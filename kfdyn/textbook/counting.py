@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from kfdyn.textbook.r86.links import transition_3_5
 from kfdyn.textbook.sko.sko_model import Model
 
 
@@ -166,8 +167,6 @@ def modal_chain(N: int, modes: int, seed: int = 0) -> tuple[Model, Model]:
     >>> bool(np.allclose(*(kf.textbook.sko.mass_matrix(model) for model in (whole, split))))
     True
     """
-    from kfdyn.textbook.r86.links import transition_3_5
-
     rng = np.random.default_rng(seed)
     n = 6 + modes
     parent: list[int] = []

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
+from kfdyn.multibody import frame_pose
 from kfdyn.viz.skeleton import AXES, plane_axes, skeleton
 
 if TYPE_CHECKING:
@@ -152,8 +153,6 @@ def _ellipses(motion: Any, frame: str, rows: list[int]) -> Array:
 
 
 def _points(trajectory: Motion, trail: str) -> Array:
-    from kfdyn.multibody import frame_pose
-
     return np.asarray(frame_pose(trajectory.system, trajectory.q, trail).position)
 
 

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kfdyn.errors import ModelError
+from kfdyn.estimation.inference.missing_data import smooth_batch
+from kfdyn.estimation.series import SeriesFit
+from kfdyn.estimation.series.input_data import given_series
 from kfdyn.viz.style import COLORS, STYLE
 
 if TYPE_CHECKING:
@@ -101,9 +104,6 @@ class _Drawn(NamedTuple):
 
 def _drawn(fit: Any, entries: Sequence[int] | None, steps: int | None) -> list[_Drawn]:
     """All rows of the figure."""
-    from kfdyn.estimation.inference.missing_data import smooth_batch
-    from kfdyn.estimation.series import SeriesFit
-
     if isinstance(fit, SeriesFit):
         ss, rows, title, along = _of_series(fit)
         m = fit.model.outputs
@@ -148,8 +148,6 @@ def _drawn(fit: Any, entries: Sequence[int] | None, steps: int | None) -> list[_
 
 
 def _of_series(fit: Any) -> tuple[StateSpace, Any, str, _Along]:
-    from kfdyn.estimation.series.input_data import given_series
-
     T, steps = given_series(fit.y, fit.model.outputs, fit.model.parts)
     rows = T.reshape(-1, T.shape[-1])
     ss = fit.model.state_space(fit.params, T.shape[-1] // fit.model.outputs)

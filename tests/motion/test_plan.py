@@ -91,7 +91,7 @@ def test_a_hinge_without_a_motor_and_a_swing_up():
 
 
 def test_limits_against_slsqp():
-    """A pendulum that must swing to its goal with less torque than it would like: SciPy optimises the rollouts."""
+    """R86:12-PLAN: a pendulum with less torque than it would like, against SciPy's optimum of the rollouts."""
     from scipy.optimize import minimize
 
     bob, dt, steps = kf.models.pendulum(), 0.1, 14
@@ -241,3 +241,34 @@ def test_from_far():
     tighter = kf.plan_motion(*task, start=plan, tolerance=1e-9)
     assert tighter.converged and tighter.iterations <= 3
     np.testing.assert_allclose(tighter.tau, plan.tau, rtol=0, atol=1e-7)  # Newton's last step has squared the error
+
+
+@pytest.mark.parametrize("kind", ["arm", "floating", "damped"])
+def test_rollouts_compiled_and_by_python(kind):
+    """Under gains, with gaps that shrink, within limits of torque, some rows exploding or not."""
+    from kfdyn.motion.planning.plan import bind
+
+    rng = np.random.default_rng(3)
+    system = kf.models.free_flyer() if kind == "floating" else kf.models.puma560()
+    nv, N = system.nv, 12
+    q0, v0 = system.random_configuration(rng), 0.2 * rng.normal(size=nv)
+    options = {"damping": np.full(nv, 2.0), "method": "implicit"} if kind == "damped" else {}
+    limits = (None if kind == "floating" else 30.0, None, None)
+    goal = [kf.Goal(S.JointVelocity(1.0), np.zeros(nv))]
+    shooting = bind(system, 0.02, N, q0, v0, goal, np.linspace(1.0, 9.0, nv), limits, options)
+    q = np.array([kf.integrate(system, q0, 0.02 * k * rng.normal(size=nv)) for k in range(N + 1)])
+    x = np.concatenate([q, 0.2 * rng.normal(size=(N + 1, nv))], axis=1)[None]
+    x[:, 0] = shooting.x0
+    point = shooting.point(x, 0.5 * rng.normal(size=(1, N, nv)))
+    law = 0.3 * rng.normal(size=(1, N, nv)), 0.2 * rng.normal(size=(1, N, nv, 2 * nv))
+    which, alpha = np.zeros(3, int), np.array([1.0, 0.5, 0.125])
+    gaps = (1.0 - alpha)[:, None, None] * point.gaps[which]
+    swift = shooting._compiled_rollout(point, which, alpha, *law)
+    plain = shooting._rollout(point, which, alpha, *law, gaps)
+    for one, other in zip(swift, plain):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+    x, s = swift
+    ahead = np.concatenate([shooting.advance(x[:, k], s[:, k])[:, None] for k in range(N)], axis=1)
+    left = [shooting.model.states.minus(ahead[r], x[r, 1:]) for r in range(3)]
+    np.testing.assert_allclose(left, shooting.rollout(point, which, alpha, *law)[2], rtol=0, atol=1e-9)
+    assert np.abs(gaps[2]).max() > 1e-3 and np.abs(swift[0]).max() < 1e3

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kfdyn.estimation.branching.outward_score import OutwardScore
 from kfdyn.estimation.branching.posterior import OutwardPosterior
 from kfdyn.estimation.inference.missing_data import gathered
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
@@ -81,8 +82,6 @@ class OutwardBatch:
     @cached_property
     def score(self) -> OutwardScore:
         """Gradient of :attr:`llf` with respect to every block of the model, one for each entry."""
-        from kfdyn.estimation.branching.outward_score import OutwardScore
-
         parts = [post.score for _, post in self.groups]
         A, W, C, R = (self._blocks([getattr(part, name) for part in parts]) for name in ("A", "W", "C", "R"))
         return OutwardScore(A, W, C, R, self._gathered([part.mean for part in parts]))

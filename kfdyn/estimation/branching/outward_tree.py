@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
+from kfdyn.estimation.branching.batch import OutwardBatch
 from kfdyn.estimation.branching.factors import branch_factors, expect_clear
 from kfdyn.estimation.branching.posterior import OutwardPosterior
+from kfdyn.estimation.branching.square_root_dual import solve
+from kfdyn.estimation.inference.missing_data import named, patterns
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, real_array
 from kfdyn.estimation.model.packing import BlockInput, Packed, pack
 from kfdyn.estimation.model.state_space import as_tree
@@ -199,9 +202,6 @@ class OutwardTree:
         >>> post.mean[0], post.cov[0]
         (array([3.]), array([[2.]]))
         """
-        from kfdyn.estimation.branching.batch import OutwardBatch
-        from kfdyn.estimation.inference.missing_data import named, patterns
-
         data = real_array(y, "y")
         if data.ndim == 0 or data.shape[-1] != self.n_outputs:
             raise ShapeError(
@@ -224,8 +224,6 @@ class OutwardTree:
         return OutwardBatch(self, data.copy(), tuple(groups))
 
     def _posterior(self, y: FloatArray, table: FloatArray, covariances: bool) -> OutwardPosterior:
-        from kfdyn.estimation.branching.square_root_dual import solve
-
         return OutwardPosterior(self, y, solve(self, table, covariances), covariances)
 
 

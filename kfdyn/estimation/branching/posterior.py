@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kfdyn.errors import ModelError
+from kfdyn.estimation.branching.outward_score import outward_score
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 
 if TYPE_CHECKING:
@@ -81,8 +82,6 @@ class OutwardPosterior:
     @cached_property
     def score(self) -> OutwardScore:
         """Gradient of :attr:`llf` with respect to every block of the model."""
-        from kfdyn.estimation.branching.outward_score import outward_score
-
         if not self.with_covariances:
             raise ModelError("the score needs the covariances; call smooth with covariances=True")
         return outward_score(self)

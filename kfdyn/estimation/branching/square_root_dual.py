@@ -21,6 +21,7 @@ from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.branching.dual import Dual, solve_dual
 from kfdyn.estimation.branching.exact import Branches, solve_exact
 from kfdyn.estimation.branching.flat_roots import expect_resolved, hinges, name_direction, transposed
+from kfdyn.estimation.branching.grouped_blocks import get_blocks
 from kfdyn.estimation.branching.rows import Rows, split_rows
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.smoother import bryson_frazier
@@ -63,8 +64,8 @@ def _drowned(dual: Dual) -> bool:
         n, above = a.shape[1:]
         if not a[:, ~np.eye(n, above, dtype=bool)].any():  # every trait comes of its own alone
             continue
-        cov = _get(Lambda, dual.smooth.ss.tree.parent[nodes], above, above)
-        terms = (np.abs(a) @ _get(deviation, dual.smooth.ss.tree.parent[nodes], above)[:, :, None])[:, :, 0]
+        cov = get_blocks(Lambda, dual.smooth.ss.tree.parent[nodes], above, above)
+        terms = (np.abs(a) @ get_blocks(deviation, dual.smooth.ss.tree.parent[nodes], above)[:, :, None])[:, :, 0]
         if (terms**2 > _MIXED * ((a @ cov) * a).sum(axis=2)).any():
             return True
     return any(step.passed is not None for step in dual.solved)  # by a rank that rounding may have decided
@@ -105,7 +106,7 @@ def solve_by_roots(model: OutwardTree, y: FloatArray) -> Dual:
     first = np.cumsum([len(model), *(rows.at.size for rows in noisy)]).tolist()
     leaves = [np.arange(a, b) for a, b in pairwise(first)]
     force = smooth.ss.state_blocks(-np.atleast_2d(smooth.x.flat))
-    rho = [_get(force, nodes, rows.C.shape[1]) for nodes, rows in zip(leaves, noisy)]
+    rho = [get_blocks(force, nodes, rows.C.shape[1]) for nodes, rows in zip(leaves, noisy)]
     return Dual(
         smooth, Blocks(about, model.n), Lambda, np.atleast_2d(smooth.a), branches, noisy, rho, solved, logdet + more,
         square, leaves,
@@ -147,8 +148,3 @@ def _state_space(model: OutwardTree, branches: Branches, noisy: list[Rows], exac
     ss = StateSpace.trusted(Tree(parent, names), n, m, np.concatenate(phi), H, root, R)
     ss.__dict__.update(factors=Factors(Factor(ss.Q.like(root)), None))
     return ss
-
-
-def _get(blocks: Blocks, nodes: np.ndarray, *shape: int) -> FloatArray:
-    flat = blocks.flat[..., blocks.places(nodes, int(np.prod(shape)))]
-    return flat.reshape(*blocks.flat.shape[:-1], nodes.size, *shape)

@@ -15,6 +15,8 @@ from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
 
 BlocksOrArray = ArrayLike | Sequence[Any]
+#: A matrix for each node, stacked where they are of one size.
+Matrices = Array | list[Array]
 
 
 class Problem(NamedTuple):
@@ -24,11 +26,11 @@ class Problem(NamedTuple):
     ----------
     ss : StateSpace
         The engine's model: φ = A*, H = B*, and the weights as covariances, cross terms eliminated.
-    A, B, Q, R : lists of arrays
+    A, B, Q, R : array (N, rows, columns), or list of arrays
         Blocks (n_k, n_parent), (n_k, m_k), (n_k, n_k) and (m_k, m_k) as they were given.
-    N : list of arrays or None
+    N : the same, or None
         Cross weights (m_k, n_parent) as they were given.
-    shift : list of arrays or None
+    shift : the same, or None
         R⁻¹N, by which cross terms were eliminated: the engine's control is u + R⁻¹N x(parent).
     x0 : array, shape (..., n_parent)
         The state before the roots.
@@ -37,12 +39,12 @@ class Problem(NamedTuple):
     """
 
     ss: StateSpace
-    A: list[Array]
-    B: list[Array]
-    Q: list[Array]
-    R: list[Array]
-    N: list[Array] | None
-    shift: list[Array] | None
+    A: Matrices
+    B: Matrices
+    Q: Matrices
+    R: Matrices
+    N: Matrices | None
+    shift: Matrices | None
     x0: Array
     c: Array
     q: Array
@@ -87,6 +89,11 @@ class Problem(NamedTuple):
         """Σ ½x*Qx + q*x + ½u*Ru + r*u + u*N x(parent), one number for each batch entry."""
         state, output = self.ss.arrays.state, self.ss.arrays.output
         total = (x * self.q).sum(-1) + (u * np.nan_to_num(self.r)).sum(-1)
+        if isinstance(self.Q, np.ndarray) and isinstance(self.R, np.ndarray) and self.N is None:
+            for flat, weights in ((x, self.Q), (u, self.R)):
+                rows = flat.reshape(*flat.shape[:-1], *weights.shape[:2])
+                total = total + 0.5 * ((weights @ rows[..., None])[..., 0] * rows).sum((-2, -1))
+            return np.asarray(total)
         before = self.parent_states(x) if self.N is not None else []
         for k in range(len(self.ss)):
             xk, uk = x[..., state[k] : state[k + 1]], u[..., output[k] : output[k + 1]]
@@ -116,25 +123,15 @@ def bind(
     start = np.atleast_1d(real_array(x0, "x0"))
     if not np.isfinite(start).all():
         raise ModelError("x0 has an entry that is not finite; the state before the first step must be known")
-    n = [block.shape[0] for block in As]
-    for k, p in enumerate(tree.parent.tolist()):
-        size, above = (start.shape[-1], "x0") if p < 0 else (n[p], tree.label(p))
-        if As[k].shape[1] != size:
-            raise ShapeError(
-                f"A of {tree.label(k)} has {As[k].shape[1]} columns, but the state of {above}, which comes before it, "
-                f"has size {size}"
-            )
-        if Bs[k].shape[0] != n[k]:
-            raise ShapeError(f"B of {tree.label(k)} has {Bs[k].shape[0]} rows, but A says that its state has {n[k]}")
+    _expect_shapes(tree, As, Bs, start.shape[-1])
     Ns = shift = None
     weights = Qs
     if N is not None:
         Ns = _blocks(tree, "N", N)
         weights, shift = _without_cross_terms(tree, As, Bs, Qs, Rs, Ns)
     before = As if shift is None else [a - b @ s for a, b, s in zip(As, Bs, shift)]
-    phi = [None if p < 0 else before[k].T for k, p in enumerate(tree.parent.tolist())]
     try:
-        ss = StateSpace(tree, phi, [b.T for b in Bs], weights, Rs)
+        ss = StateSpace(tree, _turned(before, tree), _turned(Bs), weights, Rs)
     except KfdynError as error:
         hint = "; with cross terms it is Q − Σ N*R⁻¹N of the next controls that must be" if N is not None else ""
         raise type(error)(f"{error}{hint}") from None
@@ -177,8 +174,8 @@ def _first(value: Any) -> Any:
         return None
 
 
-def _blocks(tree: Tree, name: str, given: Any) -> list[Array]:
-    """One matrix for each node; a single matrix stands for all."""
+def _blocks(tree: Tree, name: str, given: Any) -> Matrices:
+    """One matrix for each node: an array (N, rows, columns) where it is given so, or a single matrix stands for all."""
     count = len(tree)
     if np.ndim(_first(given)) < 2:
         one = real_array(given, name)
@@ -186,11 +183,15 @@ def _blocks(tree: Tree, name: str, given: Any) -> list[Array]:
             one = one.reshape(1, 1)
         if one.ndim != 2:
             raise ShapeError(f"{name} must be one matrix, or one for each step, got shape {one.shape}")
-        blocks = [one] * count
+        blocks: Matrices = np.broadcast_to(one, (count, *one.shape))
+    elif isinstance(given, np.ndarray) and given.ndim == 3:
+        blocks = real_array(given, name)
     else:
         blocks = [real_array(block, f"{name} of {tree.label(k)}") for k, block in enumerate(given)]
-        if len(blocks) != count:
-            raise ShapeError(f"{name} has {len(blocks)} blocks, but there are {count} steps; give one for each step")
+    if len(blocks) != count:
+        raise ShapeError(f"{name} has {len(blocks)} blocks, but there are {count} steps; give one for each step")
+    if isinstance(blocks, np.ndarray) and np.isfinite(blocks).all():
+        return blocks
     for k, block in enumerate(blocks):
         if block.ndim != 2:
             raise ShapeError(f"{name} of {tree.label(k)} must be a matrix, got shape {block.shape}")
@@ -199,8 +200,32 @@ def _blocks(tree: Tree, name: str, given: Any) -> list[Array]:
     return blocks
 
 
+def _turned(blocks: Matrices, tree: Tree | None = None) -> Any:
+    """Their transposes; without those of the roots, where a tree is given."""
+    if isinstance(blocks, np.ndarray):
+        return np.swapaxes(blocks, 1, 2)
+    return [None if tree is not None and tree.parent[k] < 0 else block.T for k, block in enumerate(blocks)]
+
+
+def _expect_shapes(tree: Tree, A: Matrices, B: Matrices, size: int) -> None:
+    """A and B that fit the states, x₀ of this size."""
+    uniform = isinstance(A, np.ndarray) and isinstance(B, np.ndarray) and len(A) > 0
+    if uniform and A[0].shape == (size, size) and len(B[0]) == size:
+        return
+    n = [block.shape[0] for block in A]
+    for k, p in enumerate(tree.parent.tolist()):
+        want, above = (size, "x0") if p < 0 else (n[p], tree.label(p))
+        if A[k].shape[1] != want:
+            raise ShapeError(
+                f"A of {tree.label(k)} has {A[k].shape[1]} columns, but the state of {above}, which comes before it, "
+                f"has size {want}"
+            )
+        if B[k].shape[0] != n[k]:
+            raise ShapeError(f"B of {tree.label(k)} has {B[k].shape[0]} rows, but A says that its state has {n[k]}")
+
+
 def _without_cross_terms(
-    tree: Tree, A: list[Array], B: list[Array], Q: list[Array], R: list[Array], N: list[Array]
+    tree: Tree, A: Matrices, B: Matrices, Q: Matrices, R: Matrices, N: Matrices
 ) -> tuple[list[Array], list[Array]]:
     """Weights Q − Σ N*R⁻¹N, and R⁻¹N: the square completed (THEORY 19)."""
     weights: list[Array] = [np.array(block) for block in Q]

@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kfdyn.errors import ModelError
+from kfdyn.estimation.inference.factor import apply_lower
+from kfdyn.estimation.inference.filter import kalman_filter
+from kfdyn.estimation.inference.missing_data import gathered, patterns
+from kfdyn.estimation.inference.score import score
 from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.model.state_space import StateSpace
 
@@ -235,8 +239,6 @@ class Fit:
 
         Where series lack different measurements, each group of them has its own filter: see :class:`ScoreBatch`.
         """
-        from kfdyn.estimation.inference.score import score
-
         return score(self._inward, self._problem.objective.T)
 
     @property
@@ -250,9 +252,6 @@ class Fit:
         """Standardised innovations D^-½ε of all series, (..., Σm_k): independent and standard normal if the model
         is right; NaN where T is missing, and where a flat prior is still to be resolved.
         """
-        from kfdyn.estimation.inference.filter import kalman_filter
-        from kfdyn.estimation.inference.missing_data import gathered, patterns
-
         model, T = self._inward, self._problem.objective.T
         if T.ndim == 1:
             return _standardised(kalman_filter(model, T))
@@ -302,8 +301,6 @@ class Fit:
 
 def _standardised(filt: Any) -> FloatArray:
     """D^-½ε of series that lack the same measurements, (..., Σm_k); NaN where there is none."""
-    from kfdyn.estimation.inference.factor import apply_lower
-
     ss = filt.ss
     if ss.flat is None:
         e = apply_lower(filt.covariances, filt.eps_centered, inverse=True, transposed=False)

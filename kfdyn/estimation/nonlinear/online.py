@@ -100,6 +100,20 @@ class OnlineFilter:
             self._predict()
         return self._take(row, known).x[0]
 
+    def act(self, u: Any) -> None:
+        """Say what input acts from the newest step on, where a controller decides it after the reading.
+
+        Parameters
+        ----------
+        u : array
+            In place of the ``u`` of the last :meth:`step`; not for models whose readings see it.
+        """
+        if not self._window:
+            raise ModelError("no reading has been taken yet; the first input acts from the first step on")
+        if self.model.carries_noise:
+            raise ModelError("the readings of this model see the input, which must be given with them: step(y, u)")
+        self._window[-1].u = self.model.input_row(u, self.k)
+
     def late(self, y: Any, k: int) -> FloatArray:
         """Take a reading of an earlier step k that arrives only now, and return the newest mean.
 

@@ -20,6 +20,8 @@ from kfdyn.estimation.nonlinear.losses import Huber, StudentT, Whitener
 from kfdyn.estimation.nonlinear.model import NonlinearModel
 from kfdyn.estimation.nonlinear.quick_step import QuickSteps
 
+_FAR = 1e4  # times what the prior has: no place to begin
+
 
 class Residuals(NamedTuple):
     """What a trajectory leaves unexplained: x̄(0) ⊖ x0, f(x̄, w̄) ⊖ x̄(k+1), y ⊖ h; and the predicted readings h."""
@@ -125,14 +127,19 @@ class Trajectory:
         return out if np.isfinite(out).all() else None
 
     def _carried_along(self) -> FloatArray:
-        """The prior mean carried along without noise, or held where that leaves all bounds."""
+        """The prior mean carried along without noise, held from where that leads far off."""
         x = np.tile(self.prior.x0, (self.batch, self.N, 1))
-        w = np.zeros((self.batch, self.p))
+        w, bound = np.zeros((self.batch, self.p)), _FAR * (1.0 + np.abs(self.prior.x0).max(initial=0.0))
         for k in range(self.N - 1):
             u = None if self.u is None else self.u[:, k]
-            with np.errstate(all="ignore"):
-                after = self.model.advance(x[:, k], w, u, np.full(self.batch, k))
-            x[:, k + 1] = np.where(np.isfinite(after).all(axis=1, keepdims=True), after, x[:, k])
+            x[:, k + 1] = x[:, k]
+            try:
+                with np.errstate(all="ignore"):
+                    after = self.model.advance(x[:, k], w, u, np.full(self.batch, k))
+            except ModelError:  # where no mechanics is
+                continue
+            near = (np.abs(after) < bound).all(axis=1)  # not where it is NaN, either
+            x[near, k + 1] = after[near]
         return x
 
     def _flat(self, x: FloatArray, w: FloatArray) -> tuple[Any, Any]:

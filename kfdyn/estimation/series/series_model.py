@@ -12,8 +12,13 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.fitting import fit
+from kfdyn.estimation.fitting.objective import by_pattern
 from kfdyn.estimation.fitting.transforms import pairs_of
+from kfdyn.estimation.inference.filter import kalman_filter
+from kfdyn.estimation.inference.sampling import draw
+from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.model.blocks import FloatArray, real_array
+from kfdyn.estimation.model.overflow import finite_likelihood
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.series.build import Builder
 from kfdyn.estimation.series.component import Bound, Matrices, Part, added
@@ -234,9 +239,6 @@ class SeriesModel:
         >>> round(value, 6), gradient.round(6)
         (-4.395453, array([-0.099773, -0.181406]))
         """
-        from kfdyn.estimation.fitting.objective import by_pattern
-        from kfdyn.estimation.model.overflow import finite_likelihood
-
         self._expect_parameters()
         T, _ = given_series(y, self.outputs, self.parts)
         if self.outputs == 1:
@@ -354,8 +356,6 @@ class SeriesModel:
         array, shape (N,) or (n, N), with an axis of outputs where there are several
             Measurements.
         """
-        from kfdyn.estimation.inference.sampling import draw
-
         expect_steps(steps)
         ss = Builder(self, int(steps))._state_space(self._theta(theta), flat=False)
         T = draw(ss, rng, n).T
@@ -363,9 +363,6 @@ class SeriesModel:
 
     def _smoothed(self, theta: ArrayLike, T: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, int]:
         """x̂ (N, n), S (N, n, n) and H (N, m, n) of one series."""
-        from kfdyn.estimation.inference.filter import kalman_filter
-        from kfdyn.estimation.inference.smoother import bryson_frazier
-
         steps = T.size // self.outputs
         ss = self.state_space(theta, steps)
         smooth = bryson_frazier(ss, kalman_filter(ss, T))

@@ -9,10 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.motion.planning.goal import Goal
-from kfdyn.motion.planning.plan import plan_motion
+from kfdyn.errors import ModelError, ShapeError
+from kfdyn.motion.planning.goal import Goal, listed
+from kfdyn.motion.planning.plan import bind, first_guess
+from kfdyn.motion.planning.quadratic import Step
 from kfdyn.motion.planning.result import MotionPlan
+from kfdyn.motion.planning.search import Found, Search
+from kfdyn.motion.planning.shooting import Point
 from kfdyn.multibody import System
+from kfdyn.multibody.calls.arguments import expect_system
+
+#: Steps of the search for the first plan.
+FIRST = 20
 
 
 class Mpc:
@@ -26,13 +34,21 @@ class Mpc:
         Their steps count from now: ``at=steps`` is the end of the horizon.
     iterations : int
         Gauss–Newton steps a tick.
+    torque_limits, velocity_limits, position_limits : optional
+        As in :func:`plan_motion`.
     **options
         Of :class:`MotionModel`.
 
     Attributes
     ----------
-    plan : MotionPlan or None
-        The last plan.
+    goals : list of Goal
+        Those of the last tick.
+
+    Notes
+    -----
+    A tick is one linearisation and one linear-quadratic problem, the "real-time iteration": it takes a whole step and
+    does not ask whether that was wise. Give goals at every step ("always"), of velocities, too: what is asked for at
+    the end of the horizon alone is put off for ever.
 
     Examples
     --------
@@ -58,21 +74,76 @@ class Mpc:
         torque_cov: ArrayLike,
         *,
         iterations: int = 1,
+        torque_limits: Any = None,
+        velocity_limits: Any = None,
+        position_limits: Any = None,
         **options: Any,
     ) -> None:
-        self.system, self.dt, self.steps = system, dt, int(steps)
-        self.goals, self.torque_cov, self.iterations, self.options = list(goals), torque_cov, int(iterations), options
-        self.plan: MotionPlan | None = None
+        expect_system(system)
+        if not isinstance(iterations, int | np.integer) or iterations < 1:
+            raise ModelError(f"iterations must be a whole number of at least 1, got {iterations!r}")
+        self.system, self.dt, self.steps, self.iterations = system, dt, steps, int(iterations)
+        limits = torque_limits, velocity_limits, position_limits
+        self._given = torque_cov, limits, options
+        self._point: Point | None = None
+        self._step: Step | None = None
+        self._aim(goals)
+
+    def _aim(self, goals: Sequence[Goal]) -> None:
+        """Take goals; what does not depend on where the robot is, is done once."""
+        self.goals = listed(goals)
+        system, (torque_cov, limits, options) = self.system, self._given
+        still = np.zeros(system.nv)
+        shooting = bind(system, self.dt, self.steps, system.neutral(), still, self.goals, torque_cov, limits, options)
+        self._search = Search(shooting, FIRST, 1e-6, newton=False)
 
     def step(self, q: ArrayLike, v: ArrayLike, goals: Sequence[Goal] | None = None) -> Array:
         """Torque (nv,) to apply now, from the state (q, v); ``goals`` replace the old ones."""
         if goals is not None:
-            self.goals = list(goals)
-        first: Any = None
-        if self.plan is not None:
-            first = self.plan.moved_on()
-        self.plan = plan_motion(
-            self.system, self.dt, self.steps, q, v, self.goals, self.torque_cov, start=first,
-            iterations=20 if first is None else self.iterations, newton=first is None, **self.options,
-        )  # fmt: skip
-        return np.array(self.plan.tau[0])
+            self._aim(goals)
+        search, shooting = self._search, self._search.of
+        q, v = np.asarray(q, np.float64), np.asarray(v, np.float64)
+        if q.shape != (self.system.nq,) or v.shape != (self.system.nv,) or not np.isfinite([*q, *v]).all():
+            raise ShapeError(
+                f"q and v must be finite, ({self.system.nq},) and ({self.system.nv},), got shapes {q.shape}, {v.shape}"
+            )
+        shooting.x0 = np.concatenate([q, v])[None]
+        if self._point is None:
+            found = search.run(shooting.point(*first_guess(shooting, None)))
+            self._point, self._step = found.point, found.step
+            search.active = found.step.active
+            return np.asarray(self._point.s[0, 0] @ shooting.root.T)
+        x, s = self._moved_on()
+        x[:, 0] = shooting.x0
+        for _ in range(self.iterations):
+            T = shooting.residuals(x)
+            point = Point(x, s, np.full(1, np.nan), np.zeros((1, shooting.steps, shooting.n)), T)
+            linear = shooting.linear(point)
+            point = point._replace(gaps=shooting.gaps(x, linear.ahead))
+            step = search.step(point, linear)
+            x, s = shooting.moved(point, step.x, step.u)
+            search.active = step.active
+        self._point, self._step = Point(x, s, *point[2:]), step
+        return np.asarray(s[0, 0] @ shooting.root.T)
+
+    def _moved_on(self) -> tuple[Array, Array]:
+        """The last plan from its second step on, with one more of its last torque; so do its limits that press."""
+        assert self._point is not None
+        x, s = self._point.x, self._point.s
+        last = self._search.of.advance(x[:, -1], s[:, -1])
+        active = self._search.active
+        self._search.active = np.concatenate([active[:, 1:], active[:, -1:]], axis=1)
+        return np.concatenate([x[:, 1:], last[:, None]], axis=1), np.concatenate([s[:, 1:], s[:, -1:]], axis=1)
+
+    @property
+    def plan(self) -> MotionPlan | None:
+        """The last plan, as far as its tick has found it."""
+        if self._point is None or self._step is None:
+            return None
+        shooting, step = self._search.of, self._step
+        point = shooting.point(self._point.x, self._point.s)
+        message = f"{self.iterations} iteration{'s' * (self.iterations > 1)} a tick"
+        found = Found(
+            point, step.costate, step.multipliers, step, [point.cost], np.zeros(1, bool), message, self.iterations
+        )
+        return MotionPlan(shooting.model, found, shooting.root)

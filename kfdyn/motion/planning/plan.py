@@ -106,14 +106,26 @@ def plan_motion(
     >>> plan.converged, bool(np.abs(plan.q[-1] - 0.3).max() < 1e-9)
     (True, True)
     """
+    if not (isinstance(iterations, int | np.integer) and iterations >= 0 and tolerance > 0.0):
+        raise ModelError(f"iterations must be 0 or more, and tolerance positive, got {iterations!r} and {tolerance!r}")
+    limits = torque_limits, velocity_limits, position_limits
+    shooting = bind(system, dt, steps, q0, v0, goals, torque_cov, limits, options)
+    shooting.bounds.expect_inside(shooting.x0[0], system)
+    point = shooting.point(*first_guess(shooting, start))
+    return MotionPlan(shooting.model, Search(shooting, iterations, tolerance, newton).run(point), shooting.root)
+
+
+def bind(
+    system: System, dt: float, steps: int, q0: ArrayLike, v0: ArrayLike, goals: Sequence[Goal], torque_cov: ArrayLike,
+    limits: tuple[Any, Any, Any], options: dict[str, Any],
+) -> Shooting:  # fmt: skip
+    """Check what :func:`plan_motion` is given; ``limits`` of torques, velocities and positions."""
     expect_system(system)
     if not isinstance(steps, int | np.integer) or steps < 1:
         raise ShapeError(f"steps must be a whole number of at least 1, got {steps!r}")
     asked = listed(goals)
     if not asked:
         raise ModelError("a plan needs at least one goal; without one the best plan is to do nothing")
-    if not (isinstance(iterations, int | np.integer) and iterations >= 0 and tolerance > 0.0):
-        raise ModelError(f"iterations must be 0 or more, and tolerance positive, got {iterations!r} and {tolerance!r}")
     W = np.asarray(torque_cov, np.float64)
     effort = covariance(np.full(system.nv, W) if W.ndim == 0 else W, "torque_cov", system.nv)
     if effort.ndim != 2 or not effort.any():
@@ -124,12 +136,8 @@ def plan_motion(
     model = MotionModel(system, dt, [goal.sensor for goal in asked], effort, **options)
     y = model.check_readings([goal.readings(system, int(steps)) for goal in asked])[0]
     x0 = model.check_prior((q0, v0, np.zeros(2 * system.nv))).x0[None]
-    bounds = Bounds.of(system, torque_limits, velocity_limits, position_limits)
-    bounds.expect_inside(x0[0], system)
-    root = _root(effort, bounds)
-    shooting = Shooting(model, y, x0, root, bounds)
-    point = shooting.point(*_start(shooting, start))
-    return MotionPlan(model, Search(shooting, iterations, tolerance, newton).run(point), root)
+    bounds = Bounds.of(system, *limits)
+    return Shooting(model, y, x0, _root(effort, bounds), bounds)
 
 
 def _root(W: Array, bounds: Bounds) -> Array:
@@ -144,7 +152,7 @@ def _root(W: Array, bounds: Bounds) -> Array:
     return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
 
 
-def _start(shooting: Shooting, start: ArrayLike | MotionPlan | None) -> tuple[Array, Array]:
+def first_guess(shooting: Shooting, start: ArrayLike | MotionPlan | None) -> tuple[Array, Array]:
     """States and controls to begin with: held at rest, or the torques that given states take."""
     system = shooting.model.system
     shape = (shooting.steps + 1, shooting.nx)
@@ -162,5 +170,4 @@ def _start(shooting: Shooting, start: ArrayLike | MotionPlan | None) -> tuple[Ar
                 raise ShapeError(f"start must be finite states of shape {shape}, got shape {x.shape[1:]}")
         s = shooting.controls_along(x)
     x[:, 0] = shooting.x0
-    low, high = shooting.bounds.controls(shooting.root)
-    return x, np.clip(s, low, high)
+    return x, np.clip(s, shooting.low, shooting.high)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +20,8 @@ from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
 
-#: How often the set of limits that press may be corrected before the interior point is asked.
-CORRECTIONS = 30
+#: How often the set of controls at their limits may be corrected, and how often all at once without fewer wrong.
+CORRECTIONS, PATIENCE = 40, 5
 #: What rounding leaves of a multiplier, relative to the largest.
 SIGN = 1e-11
 
@@ -80,17 +81,23 @@ class Unsettled(Exception):
         super().__init__()
         self.step = step
 
+    @property
+    def guess(self) -> Step:
+        """The last guess, of a problem whose free minimum could be found."""
+        assert self.step is not None
+        return self.step
+
 
 def minimise(problem: Quadratic, active: NDArray[np.int8]) -> Step:
     """Minimise within limits, from a guess which controls are at theirs.
 
     Controls that press are held, as a locked hinge is, and let go where their multiplier has the wrong sign, until all
-    signs agree: two or three problems without limits. Unsettled where that does not end, or leaves limits of states
-    broken; NotConvex where there is no minimum.
+    signs agree: two or three problems without limits (block principal pivoting: Júdice and Pires, 1994). Unsettled
+    where that does not end, or leaves limits of states broken; NotConvex where there is no minimum.
     """
     step: Step | None = None
-    seen: set[bytes] = set()
     limited = bool(np.isfinite(problem.low).any() or np.isfinite(problem.high).any())
+    fewest, patience = problem.g.size + 1, PATIENCE
     for _ in range(CORRECTIONS):
         try:
             step = _free(problem, active)
@@ -99,12 +106,18 @@ def minimise(problem: Quadratic, active: NDArray[np.int8]) -> Step:
                 raise
             raise Unsettled(step) from None
         new = _corrected(problem, step) if limited else active
-        if (new == active).all():
+        wrong = np.flatnonzero(new != active)
+        if not wrong.size:
             break
-        seen.add(active.tobytes())
+        if wrong.size < fewest:
+            fewest, patience = wrong.size, PATIENCE
+        elif patience:
+            patience -= 1
+        else:  # the last alone, which ends for sure
+            only = active.copy()
+            only.flat[wrong[-1]] = new.flat[wrong[-1]]
+            new = only
         active = new
-        if active.tobytes() in seen:
-            raise Unsettled(step)
     else:
         raise Unsettled(step)
     if problem.x_limits is not None:
@@ -172,10 +185,10 @@ def _free(problem: Quadratic, active: NDArray[np.int8]) -> Step:
     plan = None
     if plans == 1:
         weights = np.broadcast_to(problem.r[0] * np.eye(p), (N, p, p))
-        cross = list(M[0]) if crossed else None
-        shifts = list((inverse * M)[0]) if crossed else None
+        cross = M[0] if crossed else None
+        shifts = (inverse * M)[0] if crossed else None
         bound = Problem(
-            ss, list(problem.A[0]), list(B[0]), list(problem.Q[0]), list(weights), cross, shifts, np.zeros(n),
+            ss, problem.A[0], B[0], problem.Q[0], weights, cross, shifts, np.zeros(n),
             c.ravel(), problem.q.ravel(), g.ravel(),
         )  # fmt: skip
         plan = LinearPlan(bound, solved, problem.rows)
@@ -188,13 +201,19 @@ def _free(problem: Quadratic, active: NDArray[np.int8]) -> Step:
 def _model(A: Array, B: Array, Q: Array, r: Array) -> StateSpace:
     """The engine's model of P chains: φ = A*, H = B*; Q may be indefinite, as long as R + B*PB is not."""
     plans, N, n, p = B.shape
-    parent = np.arange(-1, plans * N - 1)
-    parent[::N] = -1
     R = np.broadcast_to(r[:, None, None, None] * np.eye(p), (plans, N, p, p))
     return StateSpace.trusted(
-        Tree(parent), np.full(plans * N, n), np.full(plans * N, p), np.swapaxes(A[:, 1:], 2, 3).ravel(),
+        *_chains(plans, N, n, p), np.swapaxes(A[:, 1:], 2, 3).ravel(),
         np.swapaxes(B, 2, 3).ravel(), (0.5 * (Q + np.swapaxes(Q, 2, 3))).ravel(), R.ravel(),
     )  # fmt: skip
+
+
+@lru_cache(maxsize=8)
+def _chains(plans: int, N: int, n: int, p: int) -> tuple[Tree, NDArray[np.int64], NDArray[np.int64]]:
+    """P chains of N nodes from their roots, and the sizes of these nodes."""
+    parent = np.arange(-1, plans * N - 1)
+    parent[::N] = -1
+    return Tree(parent), np.full(plans * N, n), np.full(plans * N, p)
 
 
 def by_interior_point(problem: Quadratic) -> Step:
@@ -204,7 +223,7 @@ def by_interior_point(problem: Quadratic) -> Step:
     ss = _model(problem.A, problem.B, problem.Q, problem.r)
     R = np.broadcast_to(problem.r[0] * np.eye(p), (N, p, p))
     bound = Problem(
-        ss, list(A), list(B), list(Q), list(R), None, None, np.zeros(n), problem.c.ravel(), problem.q.ravel(),
+        ss, A, B, Q, R, None, None, np.zeros(n), problem.c.ravel(), problem.q.ravel(),
         problem.g.ravel(),
     )  # fmt: skip
     none = np.zeros((N, 0))

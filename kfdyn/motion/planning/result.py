@@ -132,16 +132,6 @@ class MotionPlan:
         x = np.concatenate([np.asarray(q, np.float64), np.asarray(v, np.float64)])[None]
         return np.asarray(self.tau[k] + self.gains[k] @ self.model.states.minus(x, self.x[k : k + 1])[0])
 
-    def moved_on(self) -> MotionPlan:
-        """The plan from its second step on, with one more of the last torque: where a receding horizon begins."""
-        point = self.found.point
-        last = self.model.advance(point.x[:, -1], point.s[:, -1] @ self.root.T, None, np.zeros(1, np.int64))
-        x, s = (
-            np.concatenate([point.x[:, 1:], last[:, None]], axis=1),
-            np.concatenate([point.s[:, 1:], point.s[:, -1:]], axis=1),
-        )
-        return MotionPlan(self.model, self.found._replace(point=point._replace(x=x, s=s)), self.root)
-
     def plot(self, hinges: Any = None) -> Any:
         """Draw q, v and the torque of each hinge over time; returns the figure."""
         from kfdyn.motion.drawing import chosen, draw_columns

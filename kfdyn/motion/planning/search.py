@@ -28,6 +28,8 @@ SLOW, SHORT = 0.1, 0.2
 FIRST, HEAVIER, MOST = 1e-2, 10.0, 1e8
 #: An exact goal is also pulled at by so many times the stiffness that it meets: so the law leads there on the way, too.
 STIFFER = 1e5
+#: Steps in a row in which exact goals are out of reach before the search ends.
+PULLED = 60
 
 
 class Found(NamedTuple):
@@ -75,12 +77,12 @@ class Search:
         plans, p = shooting.plans, shooting.p
         self.curved = np.zeros(plans, bool)  # whether curvature counts: once Gauss–Newton has become slow
         self.damping = np.zeros(plans)
+        self.pulled = 0  # steps in a row in which exact goals were out of reach
         self.stiffness: Array | None = None if shooting.exact.any() else np.zeros(0)
         self.costate: Array | None = None
         self.clipped = np.zeros(plans, bool)
         self.pull = np.zeros((plans, len(shooting.at), len(shooting.exact)))  # multipliers of exact goals
         self.active = np.zeros((plans, shooting.steps, p), np.int8)
-        self.low, self.high = shooting.bounds.controls(shooting.root)
         self.weight = np.zeros(plans)  # of gaps and goals that are missed
         self.exact = [(int(g), int(i)) for g, i in np.argwhere(shooting.seen[0] & shooting.exact)]
 
@@ -90,16 +92,17 @@ class Search:
         costs, taken, done, why = [point.cost], 0, np.zeros(of.plans, bool), ""
         linear, before = of.linear(point), np.full(of.plans, np.inf)
         while True:
-            step = self._step(point, linear)
+            step = self.step(point, linear)
             size = np.abs(step.u).max(axis=(1, 2), initial=0.0)
             with np.errstate(invalid="ignore", divide="ignore"):
-                rate = np.minimum(
-                    size / before, 0.999
-                )  # where steps shrink by a rate, all that are left add up to this
-            near = (
-                (size * np.maximum(rate / (1.0 - rate), 0.1) <= self.tolerance) & (self.damping == 0.0) & step.settled
-            )
+                rate = np.minimum(size / before, 0.999)
+            left = size * np.maximum(rate / (1.0 - rate), 0.1)  # what all further steps add up to, at this rate
+            near = (left <= self.tolerance) & (self.damping == 0.0) & step.settled
             before = size
+            if self.pulled > PULLED:
+                self.refuse(point)
+                why = "its exact goals stay out of reach"
+                break
             if taken == self.iterations:
                 done = done | (near & self._is_met(point))
                 break
@@ -112,6 +115,8 @@ class Search:
                     break
                 self.damping = np.where(done, self.damping, np.maximum(self.damping * HEAVIER, FIRST))
                 if self.damping.max() > MOST:
+                    if self.pulled:
+                        self.refuse(point)
                     why = "no step, however short, makes it better"
                     break
                 continue
@@ -128,7 +133,7 @@ class Search:
 
     # --- one step
 
-    def _step(self, point: Point, linear: Linear) -> Step:
+    def step(self, point: Point, linear: Linear) -> Step:
         """Solve the linear-quadratic problem, with as much curvature as leaves it a minimum."""
         xx = sx = None
         if self.newton and self.costate is not None and self.curved.any():
@@ -140,6 +145,8 @@ class Search:
             try:
                 step = minimise(problem, self.active)
             except NotConvex as error:
+                if (xx is None or clipped[error.plan]) and self.pulled:
+                    self.refuse(point)
                 if xx is None or clipped[error.plan]:
                     raise ModelError(
                         "the plan's linear-quadratic problem has lost its digits; give goals and torques covariances "
@@ -148,16 +155,49 @@ class Search:
                 clipped[error.plan] = True
                 continue
             except Unsettled as error:
-                return self._within(point, linear, error.step)
+                if self.of.bounds.on_states:
+                    return self._within(point, linear, error.step)
+                if self.stiffness is None:  # how stiff goals are, torques without limits tell, too
+                    free = np.full(problem.g.shape, np.inf)
+                    step = minimise(problem._replace(low=-free, high=free), 0 * self.active)
+                elif self.exact:
+                    return self._pulled(problem, point, linear)
+                else:  # the rollout keeps torques within
+                    return error.guess._replace(settled=False)
+            except ModelError:
+                if self.stiffness is None or not (self.of.bounds.on_torques or xx is not None):
+                    raise
+                return self._pulled(problem, point, linear)
             if self.stiffness is not None:
+                self.pulled = 0
                 return step
             self._stiffen(step)
 
+    def _pulled(self, problem: Quadratic, point: Point, linear: Linear) -> Step:
+        """The step where exact goals are out of reach for now: they pull by their multipliers and stiffness alone."""
+        assert self.stiffness is not None
+        q, none = problem.q.copy(), Rows([], problem.rows.C[:0], problem.rows.E[:0], np.zeros(0), [])
+        for g, i in self.exact:
+            q[0, self.of.at[g] - 1] += self.pull[0, g, i] * linear.C[0, g, i]
+        try:
+            step = minimise(problem._replace(rows=none, q=q), self.active)
+        except Unsettled as error:
+            step = error.guess
+        missed = [linear.C[0, g, i] @ step.x[0, self.of.at[g] - 1] - point.T[0, g, i] for g, i in self.exact]
+        pulls = [self.pull[0, g, i] + k * miss for (g, i), k, miss in zip(self.exact, self.stiffness, missed)]
+        self.pulled += 1
+        return step._replace(multipliers=np.array(pulls), settled=False)
+
+    def refuse(self, point: Point) -> None:
+        """An error that names the limits that leave exact goals out of reach, if it is so to first order."""
+        self.stiffness = np.zeros(len(self.exact))
+        try:
+            by_interior_point(self._problem(point, self.of.linear(point), None, None))
+        except ModelError as error:
+            raise ModelError(f"the motion, linearised where the search ended: {self._in_words(str(error))}") from None
+
     def _within(self, point: Point, linear: Linear, guess: Step | None) -> Step:
         """The step by the interior point, without curvature, under the law of a guess."""
-        if self.of.plans > 1:
-            assert guess is not None
-            return guess._replace(settled=False)
         stiffness, self.stiffness = self.stiffness, np.zeros(len(self.exact))
         try:
             step = by_interior_point(self._problem(point, linear, None, None))
@@ -221,7 +261,7 @@ class Search:
             x_limits = -left[0], left[1]
         return Quadratic(
             linear.F, linear.B, Q[:, 1:], q[:, 1:], 1.0 + self.damping, point.s, M, point.gaps,
-            self._rows(point, linear), self.low - point.s, self.high - point.s, x_limits,
+            self._rows(point, linear), of.low - point.s, of.high - point.s, x_limits,
         )  # fmt: skip
 
     def _rows(self, point: Point, linear: Linear) -> Rows:
@@ -287,7 +327,9 @@ class Search:
     def _violation(self, point: Point) -> Array:
         """Gaps, exact goals that are missed, and limits of states that are not kept, (rows,)."""
         of = self.of
-        total = np.abs(point.gaps).sum(axis=(1, 2)) + np.abs(point.T[..., of.exact]).sum(axis=(1, 2))
+        total = np.abs(point.gaps).sum(axis=(1, 2))
+        if self.exact:
+            total = total + np.abs(point.T[..., of.exact]).sum(axis=(1, 2))
         if of.bounds.on_states:
             low, high = of.bounds.left(point.x[:, 1:], of.model.system.nv)
             total = total + np.maximum(-low, 0.0).sum(axis=(1, 2)) + np.maximum(-high, 0.0).sum(axis=(1, 2))

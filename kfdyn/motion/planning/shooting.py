@@ -9,10 +9,16 @@ from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.in_motion import JointPosition, JointVelocity
+from kfdyn.errors import ShapeError
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.planning.limits import Bounds
+from kfdyn.multibody.calls.kernel import Kernel
+from kfdyn.multibody.calls.packed_model import model_of
+from kfdyn.multibody.coordinates.configuration import REACH_TOLERANCE
 
 Index = NDArray[np.intp]
+
+ROLLOUT = Kernel("kfdyn.motion.planning.recursions.rollout", "ROLLOUT")
 
 #: Step of the differences by which derivatives are differentiated: their error slows the last steps, it is not in the
 #: plan, whose conditions of optimality have exact derivatives.
@@ -47,11 +53,12 @@ class Point(NamedTuple):
 
 
 class Linear(NamedTuple):
-    """What is linear and quadratic about a point: F, B in (x, s), and C, the slope of residuals with a minus."""
+    """Derivatives at a point: F, B of steps in (x, s), C of residuals with a minus; and where the steps lead."""
 
     F: Array
     B: Array
     C: Array
+    ahead: Array
 
 
 class Shooting:
@@ -71,6 +78,7 @@ class Shooting:
 
     def __init__(self, model: MotionModel, y: Array, x0: Array, root: Array, bounds: Bounds) -> None:
         self.model, self.x0, self.root, self.bounds = model, x0, root, bounds
+        self.low, self.high, self.back = *bounds.controls(root), np.linalg.pinv(root)
         self.plans, self.steps = y.shape[0], y.shape[1] - 1
         self.n, self.nx, self.p = model.n, x0.shape[1], root.shape[1]
         self.at: Index = np.flatnonzero(~np.isnan(y).all(axis=(0, 2)))
@@ -125,9 +133,7 @@ class Shooting:
     def point(self, x: Array, s: Array, gaps: Array | None = None) -> Point:
         """What states and controls lead to; gaps are computed if they are not known."""
         if gaps is None:
-            ahead = self.advance(self._rows(x[:, :-1]), self._rows(s))
-            gaps = np.asarray(self.model.states.minus(ahead, self._rows(x[:, 1:])))
-            gaps = gaps.reshape(len(x), self.steps, self.n)
+            gaps = self.gaps(x, self.advance(self._rows(x[:, :-1]), self._rows(s)))
         T = self.residuals(x)
         return Point(x, s, self._cost(s, T), gaps, T)
 
@@ -145,13 +151,19 @@ class Shooting:
         """Derivatives of steps and residuals."""
         x, N, n = point.x, self.steps, self.n
         rows, tau = self._rows(x[:, :-1]), self.torques(self._rows(point.s))
-        _, F, B = self.model.linear_step(rows, tau, np.zeros_like(tau), np.zeros(len(rows), np.int64))
+        ahead, F, B = self.model.linear_step(rows, tau, np.zeros_like(tau), np.zeros(len(rows), np.int64))
         C = self._slopes(self._rows(x[:, self.at]), self._rows(self.y))
         return Linear(
             F.reshape(-1, N, n, n),
             (B @ self.root).reshape(-1, N, n, self.p),
             C.reshape(len(x), len(self.at), -1, n) * self.seen[..., None],
+            ahead,
         )
+
+    def gaps(self, x: Array, ahead: Array) -> Array:
+        """Where steps lead ⊖ the states that follow, (plans, N, n)."""
+        gaps = np.asarray(self.model.states.minus(ahead, self._rows(x[:, 1:])))
+        return gaps.reshape(len(x), self.steps, self.n)
 
     def _slopes(self, x: Array, y: Array) -> Array:
         """−∂T/∂x along the principal axes, rows."""
@@ -190,7 +202,13 @@ class Shooting:
             self.model.states.plus(rows, np.tile(NUDGE * np.eye(self.n), (len(rows) // self.n, 1)))
         )
 
-    # --- motions under a feedback law
+    # --- motions without a search, and under a feedback law
+
+    def moved(self, point: Point, dx: Array, ds: Array) -> tuple[Array, Array]:
+        """States and controls a step further."""
+        x = point.x.copy()
+        x[:, 1:] = self.model.states.plus(self._rows(x[:, 1:]), self._rows(dx)).reshape(x[:, 1:].shape)
+        return x, np.clip(point.s + ds, self.low, self.high)
 
     def rollout(
         self, point: Point, which: Index, alpha: Array, shift: Array, gains: Array
@@ -199,23 +217,68 @@ class Shooting:
 
         ``which`` (rows,) says which plan a row is of, with its ``alpha``; returns states, controls and gaps.
         """
-        rows, (low, high) = len(which), self.bounds.controls(self.root)
+        gaps = (1.0 - alpha)[:, None, None] * point.gaps[which]
+        stepper = self.model.stepper
+        simple = stepper.method != "rk4" and not (stepper.K.any() or stepper.mu.any() or stepper.wrenches)
+        if simple and stepper.moved.kind == "tree":
+            x, s = self._compiled_rollout(point, which, alpha, shift, gains)
+        else:
+            x, s = self._rollout(point, which, alpha, shift, gains, gaps)
+        lost = ~((np.abs(x) < FAR).all(axis=(1, 2)) & np.isfinite(s).all(axis=(1, 2)))
+        x[lost], s[lost] = point.x[which[lost]], np.inf
+        return x, s, gaps
+
+    def _compiled_rollout(
+        self, point: Point, which: Index, alpha: Array, shift: Array, gains: Array
+    ) -> tuple[Array, Array]:
+        """For steps by Euler of robots without couplings."""
+        system, N = self.model.system, self.steps
+        nq, nv = system.nq, system.nv
+        stepper, tree = self.model.stepper, self.model.stepper.moved
+        drag = np.zeros(nv) if stepper.drag is None else stepper.drag
+        low, high = (np.full(nv, side) for side in (-np.inf, np.inf))
+        if self.bounds.on_torques:
+            low, high = (np.ascontiguousarray(side, np.float64) for side in self.bounds.torque)
+        own = 0 if self.plans == 1 else which  # one plan's law stands for all its rows
+        law = self.root @ gains[own]
+        given = (
+            point.x[own, :-1, :nq], point.x[own, :-1, nq:], self.torques(point.s[own]), self.torques(shift[own]),
+            law[..., :nv], law[..., nv:], point.gaps[own].reshape(*point.gaps[own].shape[:-1], 2, nv)
+        )  # fmt: skip
+        rows = len(which)
+        q, v, tau = np.empty((rows, N + 1, nq)), np.empty((rows, N + 1, nv)), np.empty((rows, N, nv))
+        x0 = self.x0[which]
+        status = ROLLOUT(
+            tree, rows, N, N + 1, np.array([self.model.dt]), drag, low, high, model_of(tree).left_inverse,
+            np.array([REACH_TOLERANCE]), np.ascontiguousarray(x0[:, :nq]), np.ascontiguousarray(x0[:, nq:]), alpha,
+            *(np.ascontiguousarray(part) for part in given), None,
+            np.ascontiguousarray(self.model.g, np.float64), q, v, tau, effort=N,
+        )  # fmt: skip
+        if status < 0:
+            raise ShapeError("a rollout's arrays do not fit; this is a bug")
+        s = tau @ self.back.T
+        return np.concatenate([q, v], axis=2), s
+
+    def _rollout(
+        self, point: Point, which: Index, alpha: Array, shift: Array, gains: Array, gaps: Array
+    ) -> tuple[Array, Array]:
+        """For steps of all kinds."""
+        rows = len(which)
         x, s = np.empty((rows, self.steps + 1, self.nx)), np.empty((rows, self.steps, self.p))
         x[:, 0] = self.x0[which]
-        gaps = (1.0 - alpha)[:, None, None] * point.gaps[which]
         states, left = self.model.states, np.abs(gaps).max(axis=(0, 2), initial=0.0) > 0.0
         lost = np.zeros(rows, bool)
         with np.errstate(all="ignore"):
             for k in range(self.steps):
                 away = states.minus(x[:, k], point.x[which, k])
                 moved = point.s[which, k] + alpha[:, None] * shift[which, k]
-                s[:, k] = np.clip(moved + (gains[which, k] @ away[:, :, None])[:, :, 0], low, high)
+                s[:, k] = np.clip(moved + (gains[which, k] @ away[:, :, None])[:, :, 0], self.low, self.high)
                 ahead = self.advance(np.ascontiguousarray(x[:, k]), s[:, k])
                 x[:, k + 1] = states.plus(ahead, -gaps[:, k]) if left[k] else ahead
                 lost |= ~(np.abs(x[:, k + 1]) < FAR).all(axis=1)
                 x[lost, k + 1] = x[lost, k]
         s[lost] = np.inf
-        return x, s, gaps
+        return x, s
 
 
 def _principal(model: MotionModel) -> tuple[Array, Array]:

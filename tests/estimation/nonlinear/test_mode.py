@@ -5,6 +5,7 @@ import pytest
 from dense_mode import between, differences, minimise, right_jacobian, shooting, turn
 
 import kfdyn as kf
+from kfdyn.estimation.nonlinear.trajectory import Trajectory
 
 N, dt = 12, 0.1
 
@@ -298,3 +299,18 @@ def test_iterations_do_not_pile_up_covariances():
         assert alive() - before <= 2  # one of them is the result's
     finally:
         gc.enable()
+
+
+def test_a_start_that_leads_far_off_is_held():
+    """Carried along, the prior's mean of these models explodes; the mode is found all the same."""
+    y = 0.1 * np.ones((40, 1))
+    growing = kf.NonlinearModel(lambda x, k: x + x**3 * 4.0, lambda x, k: x, 1.0, 1e-4, 2.0, 4.0)
+    post = kf.iterated_kalman_smoother(growing, y, start="prior")
+    assert post.converged
+    np.testing.assert_allclose(post.x, y, atol=0.01)
+    arm = kf.models.puma560()
+    moves = kf.MotionModel(arm, 0.02, [kf.sensors.JointPosition(1e-4)], 1e4)
+    fast = moves.check_prior((np.zeros(6), np.full(6, 60.0), 1.0))
+    y, known = np.zeros((1, 80, 6)), np.zeros((1, 80, 6))
+    carried = Trajectory(moves, y, known, fast, None, "block").start("prior")
+    assert np.abs(carried).max() < 1e7

@@ -158,3 +158,25 @@ def test_bad_input_is_named():
         no_inputs.step(1.0, 2.0)
     with pytest.raises(ModelError, match="the prior is flat in x"):
         kf.OnlineFilter(model(), prior=([0.0, 0.0], None))
+
+
+def test_an_input_may_be_decided_after_the_reading():
+    """As in a control loop: the same as given with the reading that it acts from."""
+    arm, rng = kf.models.double_pendulum(), np.random.default_rng(5)
+    moves = kf.MotionModel(arm, 0.01, [kf.sensors.JointPosition(1e-4)], force_noise=[0.1, 0.1])
+    y, tau = 0.1 * rng.normal(size=(6, 2)), rng.normal(size=(6, 2))
+    prior = (np.zeros(2), np.zeros(2), np.full(4, 0.1))
+    together, after = kf.OnlineFilter(moves, prior=prior), kf.OnlineFilter(moves, prior=prior)
+    with pytest.raises(ModelError, match="no reading has been taken yet"):
+        after.act(tau[0])
+    for k in range(6):
+        together.step([y[k]], tau[k])
+        after.step([y[k]])
+        after.act(tau[k])
+        np.testing.assert_array_equal(after.x, together.x)
+    feels = kf.OnlineFilter(
+        kf.MotionModel(arm, 0.01, [kf.sensors.JointTorque(1.0)], force_noise=[0.1, 0.1]), prior=prior
+    )
+    feels.step([y[0]], tau[0])
+    with pytest.raises(ModelError, match="the readings of this model see the input"):
+        feels.act(tau[0])
