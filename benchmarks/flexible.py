@@ -51,7 +51,7 @@ def run(quick: bool = False) -> Report:
     from kfdyn.dynamics.flexible import solve
     from kfdyn.dynamics.hybrid import marks
     from kfdyn.estimation.inference.riccati import _run
-    from kfdyn.multibody.flexible.prepared import flexible_model_of
+    from kfdyn.multibody.flexible.packed_flexible import flexible_model_of
 
     budget = 0.05 if quick else 1.0
     rows, numbers = [], {}

@@ -14,7 +14,7 @@ from kfdyn.dynamics.inverse import INVERSE
 from kfdyn.dynamics.mass_matrix import MASS_MATRIX
 from kfdyn.dynamics.mass_matrix_inverse import MASS_MATRIX_INVERSE
 from kfdyn.multibody.calls.kernel import Kernel
-from kfdyn.multibody.calls.prepared import frame_of
+from kfdyn.multibody.calls.packed_model import frame_of
 from kfdyn.multibody.energy import POTENTIAL
 from kfdyn.multibody.kinematics import JACOBIAN, POSE
 

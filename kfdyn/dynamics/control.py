@@ -33,7 +33,7 @@ from kfdyn.multibody import (
     jacobian,
 )
 from kfdyn.multibody.calls.arguments import checked, expect_system
-from kfdyn.multibody.calls.prepared import frame_of, model_of
+from kfdyn.multibody.calls.packed_model import frame_of, model_of
 from kfdyn.multibody.coordinates.configuration import REACH_TOLERANCE
 from kfdyn.spatial import matrix_to_rotation_vector
 from kfdyn.spatial._arrays import check_rotation

@@ -15,7 +15,7 @@ from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
-from kfdyn.multibody.calls.prepared import Model, model_of
+from kfdyn.multibody.calls.packed_model import Model, model_of
 from kfdyn.multibody.parts.body import as_floats
 
 Mask = NDArray[np.bool_]

@@ -17,7 +17,7 @@ from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
-from kfdyn.multibody.calls.results import filled
+from kfdyn.multibody.calls.out_argument import filled
 
 METHODS = ("newton_euler", "operators", "composite")
 

@@ -14,7 +14,7 @@ from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
-from kfdyn.multibody.calls.results import filled
+from kfdyn.multibody.calls.out_argument import filled
 
 METHODS = ("composite", "columns", "operator", "covariance")
 

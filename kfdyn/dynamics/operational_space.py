@@ -14,7 +14,7 @@ from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ModelError, shown
 from kfdyn.multibody import System, jacobian
 from kfdyn.multibody.calls.arguments import expect_system
-from kfdyn.multibody.calls.prepared import Model, model_of
+from kfdyn.multibody.calls.packed_model import Model, model_of
 from kfdyn.spatial import rigid_transform
 
 

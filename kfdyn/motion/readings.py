@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.body_sensors import Accelerometer, AngularAcceleration, ForceTorque, Imu
@@ -50,16 +50,9 @@ def _at_frame(sensor: Any, system: System, q: Array, v: Array, a: Array, g: Arra
 
 
 def _joint_acceleration(sensor: Any, system: System, q: Array, v: Array, a: Array, g: Array) -> Felt:
-    places = _dofs(sensor, system)
+    places = sensor.places(system)
     zero = np.zeros((len(q), places.size, system.nv))
     return Felt(a[:, places], zero, zero, np.broadcast_to(np.eye(system.nv)[places], zero.shape))
-
-
-def _dofs(sensor: Any, system: System) -> NDArray[np.intp]:
-    names = sensor.hinges
-    if names is None:
-        return np.arange(system.nv)
-    return np.concatenate([np.arange(system.nv)[system.v_slice(name)] for name in names])
 
 
 FEELS: dict[type[Sensor], Callable[..., Felt]] = {
@@ -135,7 +128,7 @@ class Readings:
                 blocks.append(
                     Block(slice(point.start + at, point.stop + at), slice(tangent.start + size, tangent.stop + size))
                 )
-            noise.append(_covariance(sensor, own.tangent_size))
+            noise.append(sensor.matrix(own.tangent_size))
             biases.append(_bias(sensor, own))
             at, size = at + own.size, size + own.tangent_size
         self.points = Points(at, size, blocks)
@@ -168,7 +161,7 @@ class Readings:
         if isinstance(sensor, MotionSensor):
             return sensor.points(self.system)
         if isinstance(sensor, JointTorque | JointAcceleration):
-            size = _dofs(sensor, self.system).size
+            size = sensor.places(self.system).size
         elif isinstance(sensor, ForceTorque):
             sensor.sites(self.system)
             size = 6
@@ -204,7 +197,7 @@ class Readings:
             if isinstance(sensor, MotionSensor):
                 out[:, own] = sensor.see(self.system, q, v).reading
             elif isinstance(sensor, JointTorque):
-                out[:, own] = tau[:, _dofs(sensor, self.system)]  # type: ignore[index]
+                out[:, own] = tau[:, sensor.places(self.system)]  # type: ignore[index]
             elif isinstance(sensor, CutHinge):
                 out[:, own] = sensor.reading(q, v, a, g, pushes)  # type: ignore[arg-type]
             else:
@@ -251,7 +244,7 @@ class Readings:
                     if part is not None:
                         H[:, own, columns] = part
             elif isinstance(sensor, JointTorque):
-                places = _dofs(sensor, self.system)
+                places = sensor.places(self.system)
                 h[:, point] = tau[:, places]  # type: ignore[index]
                 H_w[:, own, :nv] = np.eye(nv)[places]  # type: ignore[index]
             else:
@@ -320,23 +313,6 @@ class Readings:
             if (np.abs(length - 1.0) > 1e-6).any():
                 raise ModelError("a quaternion among the readings is not of unit length; normalise it, (x, y, z, w)")
         return out, bool(lead)
-
-
-def _covariance(sensor: Sensor, size: int) -> Array:
-    cov = np.asarray(sensor.cov, np.float64)
-    if cov.shape not in ((), (size,), (size, size)):
-        raise ShapeError(
-            f"{sensor.name}: its cov must be a number, ({size},) or ({size}, {size}), got shape {cov.shape}"
-        )
-    if not np.isfinite(cov).all():
-        raise ModelError(f"{sensor.name}: its cov has entries that are not finite; a missing reading is NaN")
-    matrix = cov * np.eye(size) if cov.ndim < 2 else cov
-    scale = np.abs(matrix).max(initial=0.0)
-    if np.abs(matrix - matrix.T).max(initial=0.0) > 1e-12 * scale or (
-        size and np.linalg.eigvalsh(matrix)[0] < -1e-12 * size * scale
-    ):
-        raise ModelError(f"{sensor.name}: its cov is not symmetric and positive semi-definite")
-    return np.asarray(0.5 * (matrix + matrix.T), np.float64)
 
 
 def _bias(sensor: Sensor, own: Points) -> Array:

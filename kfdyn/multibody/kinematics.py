@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.arrays import Array
 from kfdyn.multibody.calls.arguments import checked, expect_system
 from kfdyn.multibody.calls.kernel import Kernel
-from kfdyn.multibody.calls.prepared import frame_of, model_of
+from kfdyn.multibody.calls.packed_model import frame_of, model_of
 
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System

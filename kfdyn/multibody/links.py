@@ -11,7 +11,7 @@ from kfdyn.arrays import Array
 from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_system
 from kfdyn.multibody.calls.kernel import Kernel, known
 from kfdyn.multibody.calls.overflow import expect_finite, overflow
-from kfdyn.multibody.calls.prepared import in_own_frames
+from kfdyn.multibody.calls.packed_model import in_own_frames
 
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System

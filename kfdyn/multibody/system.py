@@ -17,14 +17,14 @@ from kfdyn.multibody.calls.layout import Layout, pack
 from kfdyn.multibody.coordinates.constrained import PER_DOF, Constrained
 from kfdyn.multibody.coordinates.expansion import Expansion, Places, Same, expansion_of
 from kfdyn.multibody.coordinates.lookup import Lookup
-from kfdyn.multibody.coordinates.opened import Opened
+from kfdyn.multibody.coordinates.open_tree_state import Opened
 from kfdyn.multibody.coordinates.random_states import drawn_of_tree
 from kfdyn.multibody.coordinates.topology import parents_first
 from kfdyn.multibody.loops.loop import Loop
 from kfdyn.multibody.parts.body import IDENTITY, Body, Frame, read_only
 from kfdyn.multibody.parts.coupling import Coupling
 from kfdyn.multibody.parts.origin import Origin
-from kfdyn.multibody.parts.parts_of_systems import (
+from kfdyn.multibody.parts.system_validation import (
     expect_couplings,
     expect_loops,
     expect_rigid_bodies,

@@ -18,8 +18,8 @@ RESULTS = list(atlas().values())
 
 def test_every_result_is_there_once():
     counts = {source: sum(result.source == source for result in RESULTS) for source in SOURCES}
-    assert counts == {"R86": 44, "ATBI": 29, "SKO": 38, "SRB": 18, "PART": 19}
-    assert len(RESULTS) == 148
+    assert counts == {"R86": 46, "ATBI": 29, "SKO": 38, "SRB": 18, "PART": 19}
+    assert len(RESULTS) == 150
     assert not any(result.is_open for result in RESULTS)
 
 

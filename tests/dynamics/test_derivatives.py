@@ -11,7 +11,7 @@ import kfdyn as kf
 from kfdyn.dynamics.recursions.slopes.derivatives_forward import FORWARD_DERIVATIVES
 from kfdyn.dynamics.recursions.slopes.derivatives_inverse import INVERSE_DERIVATIVES
 from kfdyn.errors import KfdynError, ModelError, ShapeError, SingularError
-from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.multibody.calls.packed_model import model_of
 
 
 def differences(function, nv, h=2e-4):

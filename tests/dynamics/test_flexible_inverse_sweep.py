@@ -9,7 +9,7 @@ from kfdyn.dynamics.flexible import solve
 from kfdyn.dynamics.flexible.assembly import flexible_forest
 from kfdyn.dynamics.hybrid import marks
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.multibody.flexible.prepared import flexible_model_of
+from kfdyn.multibody.flexible.packed_flexible import flexible_model_of
 
 
 def close(got, wanted, digits=1e-10):

@@ -6,7 +6,7 @@ from flexible_cases import inertia, random_flexible, random_tree, state, tree
 
 import kfdyn as kf
 from kfdyn.dynamics.flexible.solve import FLEXIBLE_FORWARD, _swept
-from kfdyn.multibody.flexible.prepared import flexible_model_of
+from kfdyn.multibody.flexible.packed_flexible import flexible_model_of
 
 
 def close(got, wanted, digits=1e-10):

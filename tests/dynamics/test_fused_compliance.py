@@ -9,7 +9,7 @@ import kfdyn as kf
 from kfdyn.dynamics.operational_space import COMPLIANCE as KERNEL
 from kfdyn.dynamics.operational_space import _by_engine, _frames
 from kfdyn.dynamics.solving.forest import States
-from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.multibody.calls.packed_model import model_of
 
 
 def configurations(system, rng, size):

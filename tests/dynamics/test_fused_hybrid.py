@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import kfdyn as kf
 from kfdyn.dynamics.hybrid import HYBRID, marks
 from kfdyn.errors import KfdynError
-from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.multibody.calls.packed_model import model_of
 
 
 def motion(system, rng, size):

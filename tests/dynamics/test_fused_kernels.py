@@ -8,7 +8,7 @@ from kfdyn.dynamics.recursions.forward import FORWARD
 from kfdyn.dynamics.recursions.inverse import INVERSE
 from kfdyn.dynamics.recursions.mass_matrix import MASS_MATRIX
 from kfdyn.dynamics.recursions.mass_matrix_inverse import MASS_MATRIX_INVERSE
-from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.multibody.calls.packed_model import model_of
 from kfdyn.spatial import spatial_inertia
 
 _compiled = {}

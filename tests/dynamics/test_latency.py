@@ -15,7 +15,7 @@ import pytest
 import kfdyn as kf
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import KfdynError
-from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.multibody.calls.packed_model import model_of
 from kfdyn.quantities import quantities
 from kfdyn.sweeps import entry as entries
 from kfdyn.sweeps import thread_pool

@@ -13,7 +13,7 @@ from kfdyn.dynamics.logdet_gradient import _by_blocks as by_blocks
 from kfdyn.dynamics.mass_matrix import VARIANCES
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import ShapeError, SingularError
-from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.multibody.calls.packed_model import model_of
 from kfdyn.spatial import spatial_inertia
 
 

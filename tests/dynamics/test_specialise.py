@@ -11,7 +11,7 @@ import pytest
 import kfdyn as kf
 from kfdyn.dynamics.simulation.motion_arguments import with_armature
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.multibody.calls.packed_model import model_of
 from kfdyn.sweeps import Checks
 
 ROWS = 19  # two passes and a part of one, in lanes of four or eight

@@ -9,7 +9,7 @@ from varied_cases import one_by_one, same, varied
 import kfdyn as kf
 from kfdyn.dynamics.forward import FORWARD
 from kfdyn.errors import ModelError, ShapeError, SingularError
-from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.multibody.calls.packed_model import model_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::kfdyn.spatial.TriangleInequalityWarning")
 

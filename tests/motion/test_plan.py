@@ -91,7 +91,7 @@ def test_a_hinge_without_a_motor_and_a_swing_up():
 
 
 def test_limits_against_slsqp():
-    """A pendulum that must swing to its goal with less torque than it would like: SciPy optimises the rollouts."""
+    """R86:12-PLAN: a pendulum with less torque than it would like, against SciPy's optimum of the rollouts."""
     from scipy.optimize import minimize
 
     bob, dt, steps = kf.models.pendulum(), 0.1, 14

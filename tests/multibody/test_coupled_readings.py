@@ -7,7 +7,7 @@ import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import energy, kinematics
 from kfdyn.multibody.calls.kernel import Kernel
-from kfdyn.multibody.calls.prepared import frame_of, gears_of
+from kfdyn.multibody.calls.packed_model import frame_of, gears_of
 from kfdyn.sweeps import Checks
 
 CALLS = {
@@ -92,7 +92,7 @@ def test_one_state_never_leaves_compiled_code(call, monkeypatch):
 
     monkeypatch.setattr(type(system._expansion), "positions", refuse)
     monkeypatch.setattr(type(system._expansion), "rates", refuse)
-    for module in ("calls.states", "energy", "coordinates.opened"):
+    for module in ("calls.states", "energy", "coordinates.open_tree_state"):
         monkeypatch.setattr(f"kfdyn.multibody.{module}.configuration", refuse, raising=False)
     np.testing.assert_array_equal(call(system, q, v, a), expected)
 

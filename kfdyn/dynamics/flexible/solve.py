@@ -21,7 +21,7 @@ from kfdyn.multibody import FlexibleSystem
 from kfdyn.multibody.calls.arguments import batch
 from kfdyn.multibody.calls.kernel import FINE, Kernel
 from kfdyn.multibody.calls.overflow import expect_finite
-from kfdyn.multibody.flexible.prepared import flexible_model_of
+from kfdyn.multibody.flexible.packed_flexible import flexible_model_of
 from kfdyn.multibody.kinds import expect_rigid
 
 

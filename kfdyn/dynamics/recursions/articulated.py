@@ -10,8 +10,8 @@ from kfdyn.estimation.recursions import node_update
 from kfdyn.estimation.recursions.node_update import Straight, filter_node, smooth_node
 from kfdyn.multibody.recursions.outward import WORK, axis_of, inertia_of
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, Body, dofs, inward, outward
+from kfdyn.multibody.recursions.robot_entry import Swept, push_on, put, vector
 from kfdyn.multibody.recursions.spatial import Articulated, Spatial
-from kfdyn.multibody.recursions.swept import Swept, push_on, put, vector
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control_flow import if_, if_else, loop, loop_vars, switch
 from kfdyn.sweeps.functions import minimum, sqrt

@@ -4,7 +4,7 @@ from kfdyn.dynamics.recursions.mass_matrix import Diagonal
 from kfdyn.multibody.recursions.energy import Placed, mass_centre
 from kfdyn.multibody.recursions.given import Q
 from kfdyn.multibody.recursions.robot import inward
-from kfdyn.multibody.recursions.swept import entry
+from kfdyn.multibody.recursions.robot_entry import entry
 from kfdyn.sweeps.control_flow import flattened
 from kfdyn.sweeps.entry import Given
 

@@ -12,7 +12,7 @@ and a frame is its body seen from a lever's length away.
 from kfdyn.dynamics.recursions.articulated import Filter
 from kfdyn.multibody.recursions.given import Q
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, Body, dofs, outward
-from kfdyn.multibody.recursions.swept import entry, put, put_both, vector
+from kfdyn.multibody.recursions.robot_entry import entry, put, put_both, vector
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control_flow import if_, loop, loop_vars, switch, while_
 from kfdyn.sweeps.entry import Given, Parameter

@@ -9,8 +9,8 @@ from kfdyn.multibody.recursions.displacement import REACH, Quaternion, differenc
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, Q, V, changed
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import inboard
+from kfdyn.multibody.recursions.robot_entry import entry, put, put_both, six, sped, vector
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import entry, put, put_both, six, sped, vector
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control_flow import if_, loop, loop_vars

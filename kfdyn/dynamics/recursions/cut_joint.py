@@ -15,8 +15,8 @@ from kfdyn.dynamics.recursions.small_ldl import factor, solve_upper
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, A, Q, V, changed
 from kfdyn.multibody.recursions.loops.loop_rows import ENDS, LOOPS, MOST, LoopRows
 from kfdyn.multibody.recursions.robot import outward
+from kfdyn.multibody.recursions.robot_entry import entry, put_both, vector
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import entry, put_both, vector
 from kfdyn.sweeps.control_flow import if_, loop, loop_vars
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.functions import maximum, minimum, sqrt

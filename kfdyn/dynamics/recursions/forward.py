@@ -2,7 +2,7 @@
 
 from kfdyn.dynamics.recursions.articulated import Filter
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, A, Q, V
-from kfdyn.multibody.recursions.swept import entry
+from kfdyn.multibody.recursions.robot_entry import entry
 
 
 def forward_dynamics(f):

@@ -5,8 +5,8 @@ Nothing moves and nothing turns but what the outward sweep places, so a body cos
 
 from kfdyn.multibody.recursions.given import GRAVITY, TAU, Q
 from kfdyn.multibody.recursions.robot import inward
+from kfdyn.multibody.recursions.robot_entry import Swept, entry, vector
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import Swept, entry, vector
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control_flow import if_
 from kfdyn.sweeps.memory import clear

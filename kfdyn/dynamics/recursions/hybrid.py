@@ -8,7 +8,7 @@ from kfdyn.dynamics.recursions.articulated import Filter, Many
 from kfdyn.estimation.recursions.node_update import filter_node, smooth_node
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, A, Q, V
 from kfdyn.multibody.recursions.robot import REVOLUTE, dofs, outward
-from kfdyn.multibody.recursions.swept import entry
+from kfdyn.multibody.recursions.robot_entry import entry
 from kfdyn.sweeps.control_flow import if_, if_else, loop
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.values import unboxed

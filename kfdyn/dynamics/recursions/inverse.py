@@ -8,8 +8,8 @@ from kfdyn.multibody.recursions.body_frames import BodyFrames, Rotated
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, A, Q, V
 from kfdyn.multibody.recursions.hinges import Hinges
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, dofs, inward, outward, screw_of
+from kfdyn.multibody.recursions.robot_entry import entry, push_on, vector
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import entry, push_on, vector
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control_flow import if_, loop_vars, switch
 from kfdyn.sweeps.memory import clear

@@ -14,8 +14,8 @@ from kfdyn.multibody.recursions.given import Q
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import axis_of
 from kfdyn.multibody.recursions.robot import REVOLUTE, SCREWS, dofs, outward
+from kfdyn.multibody.recursions.robot_entry import entry
 from kfdyn.multibody.recursions.spatial import Articulated, Reduced, Spatial
-from kfdyn.multibody.recursions.swept import entry
 from kfdyn.sweeps.algebra import Mat3, Sym3, Vec3
 from kfdyn.sweeps.control_flow import if_, if_else, loop_vars
 from kfdyn.sweeps.entry import Given

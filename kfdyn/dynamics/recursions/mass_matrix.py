@@ -3,8 +3,8 @@
 from kfdyn.multibody.recursions.given import Q
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import inboard, inward
+from kfdyn.multibody.recursions.robot_entry import Swept, entry, put_both
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
-from kfdyn.multibody.recursions.swept import Swept, entry, put_both
 from kfdyn.sweeps.algebra import Sym3, Vec3
 from kfdyn.sweeps.control_flow import if_, loop, loop_vars
 from kfdyn.sweeps.entry import Given

@@ -9,8 +9,8 @@ branches meet (THEORY section 4): 𝓜⁻¹(k, i) = −z(k)* λ(i).
 from kfdyn.dynamics.recursions.articulated import Filter, everything
 from kfdyn.multibody.recursions.given import Q
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, children, dofs, outward
+from kfdyn.multibody.recursions.robot_entry import entry, put_both
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import entry, put_both
 from kfdyn.sweeps.control_flow import if_, loop, loop_vars, switch
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.memory import clear

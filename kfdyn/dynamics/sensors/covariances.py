@@ -47,10 +47,13 @@ def standard_deviations(est: DynamicsEstimate) -> dict[str, Array]:
     return out
 
 
-def deviations_of(problem: Problem, group: Group) -> Iterator[tuple[Index, dict[str, Array]]]:
-    """Standard deviations of some states, until all of a group had their turn."""
+def deviations_of(problem: Problem, group: Group, alone: bool = True) -> Iterator[tuple[Index, dict[str, Array]]]:
+    """Standard deviations of some states, until all of a group had their turn.
+
+    Unless ``alone``, states that an order of elimination chosen elsewhere does not suit are left out.
+    """
     if not is_served(problem.system, problem.sensors):
-        for members, factor in problem.parts_of(group):
+        for members, factor in problem.parts_of(group, alone):
             yield members, standard_deviations_of(factor)
         return
 
@@ -58,7 +61,7 @@ def deviations_of(problem: Problem, group: Group) -> Iterator[tuple[Index, dict[
         fine, spread = deviations(problem.system, program, states_of(problem, program, members))
         return spread, answered(fine, spread.a)
 
-    for members, _, spread, good in by_sweeps(problem, group, sweep):
+    for members, _, spread, good in by_sweeps(problem, group, sweep, alone=alone):
         found = dict(zip(QUANTITIES, spread.only(good).five))
         if problem.system.couplings:
             found |= _of_shared(problem, group._replace(members=members[good]), found)
@@ -254,14 +257,16 @@ def _joined(factor: Factor, local: Local) -> Iterator[tuple[Join, Array]]:
 
 
 def normalised_residuals(est: DynamicsEstimate) -> list[Array]:
-    """−m / std(m) for every reading."""
+    """−m / std(m) for every reading; 0 where nothing else checks it, so that both are rounding."""
     out = [np.where(np.isnan(r), np.nan, 0.0) for r in est.residuals]
+    noise = [sensor.variances(sensor.size(est.problem.system)) for sensor in est.problem.sensors]
     for members, factor, _, spread in solutions(est.problem, spreads=True):
         for i, seen, cov in (found for local in spread for found in local_multipliers(factor, local)):
             m = est.flat(est.multipliers[i])[np.ix_(members, seen)]
-            variance = np.diagonal(cov, axis1=-2, axis2=-1)
+            variance, R = np.diagonal(cov, axis1=-2, axis2=-1), noise[i][seen]
             size = variance * factor.layout.of_readings[i][seen] ** 2
             good = size > 1e3 * NOTHING * np.abs(size).max(-1, keepdims=True)
+            good &= (variance * R > NOTHING) | (R == 0)  # of a noisy reading the share that the others leave
             value = np.where(good, -m / np.sqrt(np.where(good, variance, 1.0)), 0.0)
             est.flat(out[i])[np.ix_(members, seen)] = value
     return out

@@ -7,15 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.sensors.compiled.straight import at_once, remember
 from kfdyn.dynamics.sensors.elimination.problem import make_problem
 from kfdyn.dynamics.sensors.elimination.solutions import means
-from kfdyn.dynamics.sensors.joint_sensors import JointTorque
 from kfdyn.dynamics.sensors.result import DynamicsEstimate
 from kfdyn.dynamics.sensors.sensor import Sensor
-from kfdyn.dynamics.solving.forest import States
-from kfdyn.errors import SingularError, UnobservableError
+from kfdyn.dynamics.sensors.torques_alone import expect_inertia
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
 
@@ -91,7 +88,7 @@ def estimate_dynamics(
     known = at_once(system, q, v, sensors, readings, gravity)
     if known is not None:
         program, q, v, five = known
-        _expect_inertia(system, q, sensors)
+        expect_inertia(system, q, sensors)
         one = np.ndim(five[0]) == 1
         made = DynamicsEstimate(
             lambda: make_problem(system, q[0] if one else q, v[0] if one else v, sensors, readings, None), five
@@ -101,24 +98,6 @@ def estimate_dynamics(
     problem = make_problem(system, q, v, sensors, readings, gravity)
     out = DynamicsEstimate.empty(problem)
     means(problem, out)
-    _expect_inertia(system, problem.q.reshape(*problem.lead, system.nq), sensors)
+    expect_inertia(system, problem.q.reshape(*problem.lead, system.nq), sensors)
     remember(problem)
     return out
-
-
-def _expect_inertia(system: System, q: ArrayLike, sensors: Sequence[Sensor]) -> None:
-    """Refuse robots of which torques alone are read where their mass matrix is singular in double precision.
-
-    Their accelerations are those of forward dynamics, whose bound on rounding decides here too: pivots of the
-    elimination do not tell rounding from inertia.
-    """
-    if not all(isinstance(sensor, JointTorque) for sensor in sensors):
-        return
-    try:
-        if system.couplings:
-            q = np.asarray(q, np.float64)
-            States(system, q.shape[:-1], {"q": q.reshape(-1, system.nq)}).expect_invertible()
-        elif type(system) is System and system.is_tree and system.nv:
-            forward_dynamics(system, q, None, np.zeros(system.nv))
-    except SingularError as error:
-        raise UnobservableError(f"the sensors leave undetermined: {error}") from None

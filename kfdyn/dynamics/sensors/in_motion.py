@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kfdyn.dynamics.sensors.joint_sensors import AtHinges
 from kfdyn.dynamics.sensors.sensor import Array, Rows, Sensor, Site
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import LinkTerms, System, center_of_mass, frame_pose, frame_velocity, jacobian
@@ -59,29 +59,8 @@ class MotionSensor(Sensor):
         raise NotImplementedError
 
 
-class _AtHinges(MotionSensor):
+class _AtHinges(MotionSensor, AtHinges):
     """A sensor that reads some hinges, all of them unless they are named, stacked in that order."""
-
-    def __init__(
-        self,
-        cov: ArrayLike,
-        hinges: str | Iterable[str] | None = None,
-        bias: ArrayLike = 0.0,
-        name: str | None = None,
-    ) -> None:
-        self.hinges = None if hinges is None else (hinges,) if isinstance(hinges, str) else tuple(map(str, hinges))
-        super().__init__(cov, bias, name, "" if self.hinges is None else ", ".join(map(repr, self.hinges)))
-
-    def _places(self, system: System, of_q: bool) -> np.ndarray:
-        size = system.nq if of_q else system.nv
-        if self.hinges is None:
-            return np.arange(size)
-        place = system.q_slice if of_q else system.v_slice
-        parts = [np.arange(size)[place(name)] for name in self.hinges]
-        empty = [name for name, part in zip(self.hinges, parts) if not part.size]
-        if empty:
-            raise ModelError(f"{self.name}: hinge {empty[0]!r} has no dof to read")
-        return np.concatenate(parts) if parts else np.arange(0)
 
 
 class JointPosition(_AtHinges):
@@ -112,7 +91,7 @@ class JointPosition(_AtHinges):
     def points(self, system: System) -> Points:
         """Entries of q, those of the named hinges."""
         every = Points.of(system)
-        q, v = self._places(system, True).tolist(), self._places(system, False).tolist()
+        q, v = self.places(system, of_q=True).tolist(), self.places(system).tolist()
         blocks = []
         for point, tangent in every.blocks:
             if point.start in q:
@@ -122,8 +101,8 @@ class JointPosition(_AtHinges):
 
     def see(self, system: System, q: Array, v: Array) -> Seen:
         """Read q."""
-        chosen = np.eye(system.nv)[self._places(system, False)]
-        return Seen(q[:, self._places(system, True)], np.broadcast_to(chosen, (len(q), *chosen.shape)), None)
+        chosen = np.eye(system.nv)[self.places(system)]
+        return Seen(q[:, self.places(system, of_q=True)], np.broadcast_to(chosen, (len(q), *chosen.shape)), None)
 
 
 class JointVelocity(_AtHinges):
@@ -149,12 +128,12 @@ class JointVelocity(_AtHinges):
 
     def points(self, system: System) -> Points:
         """Entries of v."""
-        size = self._places(system, False).size
+        size = self.places(system).size
         return Points(size, size, [])
 
     def see(self, system: System, q: Array, v: Array) -> Seen:
         """Read v."""
-        places = self._places(system, False)
+        places = self.places(system)
         chosen = np.eye(system.nv)[places]
         return Seen(v[:, places], None, np.broadcast_to(chosen, (len(q), *chosen.shape)))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.dynamics.sensors.dofs import dofs_of, hinge_dofs, is_open, mode_places
 from kfdyn.dynamics.sensors.sensor import Rows, Sensor, Site, frozen
@@ -33,6 +33,18 @@ class AtHinges(Sensor):
         if self.hinges is not None and len(set(self.hinges)) < len(self.hinges):
             raise ModelError(f"{type(self).__name__}: a hinge is named twice; a second sensor may read it again")
         super().__init__(cov, bias, name, "" if self.hinges is None else ", ".join(map(repr, self.hinges)))
+
+    def places(self, system: System, of_q: bool = False) -> NDArray[np.intp]:
+        """Which entries of v, or of q, belong to its hinges."""
+        every = np.arange(system.nq if of_q else system.nv)
+        if self.hinges is None:
+            return every
+        place = system.q_slice if of_q else system.v_slice
+        parts = [every[place(name)] for name in self.hinges]
+        empty = [name for name, part in zip(self.hinges, parts) if not part.size]
+        if empty:
+            raise ModelError(f"{self.name}: hinge {empty[0]!r} has no dof to read")
+        return np.concatenate([every[:0], *parts])
 
     def sites(self, system: System) -> list[Site]:
         """One at each hinge that has dofs."""

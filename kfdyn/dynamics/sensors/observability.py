@@ -8,20 +8,23 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.dynamics.sensors.covariances import standard_deviations_of
+from kfdyn.dynamics.sensors.covariances import deviations_of, standard_deviations_of
 from kfdyn.dynamics.sensors.dofs import expect_served
-from kfdyn.dynamics.sensors.elimination.gather import gather, in_general_position, unlike, unsuited
+from kfdyn.dynamics.sensors.elimination.gather import gather, unsuited
 from kfdyn.dynamics.sensors.elimination.layout import Layout
 from kfdyn.dynamics.sensors.elimination.problem import Problem, check_sensors, make_problem
 from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES
 from kfdyn.dynamics.sensors.elimination.unobservable import Undetermined, undetermined
-from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
+from kfdyn.dynamics.sensors.sensor import Array, Sensor
+from kfdyn.dynamics.sensors.torques_alone import without_inertia
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
 
 # Relative change of a variance by which one that follows an undetermined direction is told from one that does not.
 FOLLOWS = 1e-6
+
+_Lost = tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...], str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,34 +122,37 @@ def observability(
     system, size = problem.system, problem.size
     shapes = [(system.nv,), (system.nv,), *[(system.n_bodies, 6)] * 3]
     std = {key: np.empty((size, *shape)) for key, shape in zip(QUANTITIES, shapes)}
-    determined, first = np.ones(size, bool), None
+    left, lost = np.ones(size, bool), dict[int, _Lost]()
     (group,) = problem.groups
-    layout = problem.layout(group)
-    kept = in_general_position(layout)
-    for at in range(0, size, 64):
-        members = np.arange(at, min(at + 64, size))
-        factor = gather(layout, problem.terms(members), None if kept is None else kept.choices)
-        wrong = unsuited(factor) if kept is None else unlike(factor)
-        for key, value in standard_deviations_of(factor).items():
+    for members, found in deviations_of(problem, group, alone=False):
+        left[members] = False
+        for key, value in found.items():
             std[key][members] = value
-        for i in members[wrong]:
-            own, lost = _one_by_one(problem, layout, i)
-            determined[i] = lost is None
-            first = lost if first is None else first
-            for key, value in own.items():
-                std[key][i] = value
+    for i in np.flatnonzero(left).tolist():
+        own, missed = _one_by_one(problem, problem.layout(group), i)
+        if missed is not None:
+            lost[i] = missed.unseen, missed.repeated, missed.text
+        for key, value in own.items():
+            std[key][i] = value
+    for i, text in without_inertia(system, problem.q, sensors):  # forward dynamics has no digits there
+        for key in ("a", "body_accelerations", "hinge_forces"):
+            std[key][i] = np.inf
+        unseen = tuple(f"hinge {name!r}" for name in system.hinge_names if repr(name) in text)
+        lost[i] = (unseen,), (), text
+    determined = np.ones(size, bool)
+    determined[list(lost)] = False
+    told = lost[min(lost)] if lost else ((), (), "")
     shaped = {key: value.reshape(*problem.lead, *value.shape[1:]) for key, value in std.items()}
-    told = (first.unseen, first.repeated, first.text) if first is not None else ((), (), "")
     return Observability(problem, determined.reshape(problem.lead), *told, shaped)
 
 
-def _one_by_one(problem: Problem, layout: Layout, i: Index) -> tuple[dict[str, Array], Undetermined | None]:
+def _one_by_one(problem: Problem, layout: Layout, i: int) -> tuple[dict[str, Array], Undetermined | None]:
     """One state with choices of its own: its standard deviations, and what is undetermined if anything is."""
     terms = problem.terms(np.array([i]))
     factor = gather(layout, terms)
     if not unsuited(factor)[0]:
         return {key: value[0] for key, value in standard_deviations_of(factor).items()}, None
-    lost = undetermined(layout, terms, problem.lead, int(i))
+    lost = undetermined(layout, terms, problem.lead, i)
     light, heavy = (
         standard_deviations_of(gather(layout, terms, pins={k: weight * pin for k, pin in lost.pins.items()}))
         for weight in (1.0, 0.25)

@@ -10,14 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.nonlinear.arguments import covariance
 from kfdyn.multibody import LinkTerms, System
 from kfdyn.multibody.parts.body import as_floats
 
 Index = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-
-# Rounding of a covariance that was computed, against its largest entry.
-ROUNDING = 1e-12
 
 
 class Site(NamedTuple):
@@ -110,50 +108,52 @@ class Sensor:
         """Entries of its reading."""
         return _size(self, system)
 
-    def blocks(self, system: System) -> list[Array]:
-        """The covariance of each site as a matrix, checked; readings at different nodes are independent."""
-        cov, sites, size = self.cov, self.sites(system), self.size(system)
+    def variances(self, size: int) -> Array:
+        """The diagonal of the covariance of a reading of so many entries, checked."""
+        cov = self.cov
         if cov.shape not in ((), (size,), (size, size)):
             raise ShapeError(
                 f"{self.name} reads {size} numbers; its cov must be a number, ({size},) or ({size}, {size})"
             )
-        if cov.ndim == 2:
-            apart = cov != 0
-            for site in sites:
-                apart[site.rows, site.rows] = False
-            if apart.any():
-                raise ModelError(
-                    f"{self.name}: its covariance couples different hinges, but readings of different nodes must be "
-                    "independent; drop these entries, or model the common cause as a bias"
-                )
-            largest = float(np.abs(cov[np.isfinite(cov)]).max(initial=0.0))
-            return [self._checked(cov[site.rows, site.rows], ROUNDING * largest) for site in sites]
-        variances = np.broadcast_to(cov, (size,))
-        return [self._checked(np.diag(variances[site.rows]), 0.0) for site in sites]
-
-    def _checked(self, matrix: Array, rounding: float) -> Array:
-        """A covariance, symmetric to the last digit; refused if it is none by more than ``rounding``."""
-        finite = np.isfinite(matrix.diagonal())
-        if not (finite.all() or self.may_be_flat):
+        out = np.broadcast_to(cov.diagonal() if cov.ndim == 2 else cov, (size,))
+        if not (np.isfinite(out).all() or self.may_be_flat):
             raise ModelError(f"{self.name}: an infinite variance is no reading; give NaN as the reading instead")
-        inner = matrix[np.ix_(finite, finite)]
-        off = np.where(np.eye(len(matrix), dtype=bool), 0.0, matrix)
-        if off[~finite].any() or not np.isfinite(inner).all() or (matrix.diagonal()[~finite] < 0).any():
-            raise ModelError(f"{self.name}: infinite variances stand alone on the diagonal of a covariance")
-        if np.abs(inner - inner.T).max(initial=0.0) > rounding:
-            raise ModelError(f"{self.name}: its covariance is not symmetric")
-        values = np.linalg.eigvalsh(inner) if off.any() else inner.diagonal()
-        lowest = values.min(initial=0.0)
-        if lowest < -rounding * max(len(matrix), 1):
-            raise ModelError(f"{self.name}: its covariance is not positive semi-definite (eigenvalue {lowest:.3g})")
-        return 0.5 * (matrix + matrix.T) if finite.all() else matrix
+        if (out < 0).any():
+            raise ModelError(f"{self.name}: its covariance is not positive semi-definite (variance {out.min():.3g})")
+        return out
+
+    def matrix(self, size: int) -> Array:
+        """The same covariance as a matrix, checked, and symmetric to the last digit."""
+        out = np.diag(self.variances(size))
+        if self.cov.ndim == 2:
+            inner = np.flatnonzero(np.isfinite(out.diagonal()))
+            own, apart = np.ix_(inner, inner), np.array(self.cov)
+            apart[own] = apart[range(size), range(size)] = 0.0
+            if apart.any() or not np.isfinite(self.cov[own]).all():
+                raise ModelError(f"{self.name}: infinite variances stand alone on the diagonal of a covariance")
+            out[own] = covariance(self.cov[own], f"{self.name}: its covariance", stack=False)
+        return out
+
+    def blocks(self, system: System) -> list[Array]:
+        """The covariance of each site; readings at different nodes are independent."""
+        sites, size = self.sites(system), self.size(system)
+        if self.cov.ndim < 2:
+            variances = self.variances(size)
+            return [np.diag(variances[site.rows]) for site in sites]
+        matrix, apart = self.matrix(size), self.cov != 0
+        for site in sites:
+            apart[site.rows, site.rows] = False
+        if apart.any():
+            raise ModelError(
+                f"{self.name}: its covariance couples different hinges, but readings of different nodes must be "
+                "independent; drop these entries, or model the common cause as a bias"
+            )
+        return [matrix[site.rows, site.rows] for site in sites]
 
     def covariance(self, system: System) -> Array:
         """All blocks as one matrix (size, size)."""
-        out = np.zeros((self.size(system),) * 2)
-        for site, block in zip(self.sites(system), self.blocks(system)):
-            out[site.rows, site.rows] = block
-        return out
+        self.blocks(system)
+        return self.matrix(self.size(system))
 
     def biases(self, system: System) -> Array:
         """The bias as a vector (size,)."""

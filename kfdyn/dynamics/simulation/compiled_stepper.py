@@ -17,7 +17,7 @@ from kfdyn.dynamics.simulation.feedback import LinearFeedback
 from kfdyn.dynamics.solving.forest import DENSE
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.kernel import FINE, Kernel, known
-from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.multibody.calls.packed_model import model_of
 from kfdyn.multibody.coordinates.configuration import REACH_TOLERANCE
 
 Index = NDArray[np.int64]

@@ -39,7 +39,7 @@ def motion(
     Examples
     --------
     >>> from kfdyn.multibody.models import pendulum
-    >>> from kfdyn.dynamics.simulation.motion import motion
+    >>> from kfdyn.dynamics.simulation.motion_arguments import motion
     >>> swing = motion(pendulum(), damping=[0.5])
     >>> a, power = swing.acceleration(0.0, np.array([0.0]), np.array([2.0]))
     >>> a, float(power)

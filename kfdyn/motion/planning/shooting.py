@@ -13,7 +13,7 @@ from kfdyn.errors import ShapeError
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.planning.limits import Bounds
 from kfdyn.multibody.calls.kernel import Kernel
-from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.multibody.calls.packed_model import model_of
 from kfdyn.multibody.coordinates.configuration import REACH_TOLERANCE
 
 Index = NDArray[np.intp]

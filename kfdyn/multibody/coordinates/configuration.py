@@ -11,7 +11,7 @@ from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.kernel import Kernel, known
-from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.multibody.calls.packed_model import model_of
 from kfdyn.multibody.calls.states import States
 from kfdyn.multibody.parts.hinge import Coordinates
 

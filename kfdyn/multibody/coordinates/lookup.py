@@ -8,7 +8,7 @@ from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, shown
 from kfdyn.multibody.coordinates.expansion import Expansion
 from kfdyn.multibody.parts.body import Body, Frame
-from kfdyn.multibody.parts.parts_of_systems import hint
+from kfdyn.multibody.parts.system_validation import hint
 
 
 class Lookup:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kfdyn.errors import TreeError
 from kfdyn.multibody.parts.body import Body
-from kfdyn.multibody.parts.parts_of_systems import hint
+from kfdyn.multibody.parts.system_validation import hint
 
 Index = NDArray[np.int64]
 

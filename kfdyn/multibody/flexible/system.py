@@ -22,7 +22,7 @@ from kfdyn.multibody.flexible.lookup import expect_names
 from kfdyn.multibody.loops.loop import Loop
 from kfdyn.multibody.parts.body import Body, Frame
 from kfdyn.multibody.parts.coupling import Coupling
-from kfdyn.multibody.parts.parts_of_systems import expect_couplings, expect_loops
+from kfdyn.multibody.parts.system_validation import expect_couplings, expect_loops
 from kfdyn.multibody.points import PointMasses
 from kfdyn.multibody.system import EARTH, PER_DOF, System
 from kfdyn.spatial import TriangleInequalityWarning

@@ -5,8 +5,8 @@ from typing import NamedTuple
 from kfdyn.multibody.recursions.displacement import exp_coefficients
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import WORK
+from kfdyn.multibody.recursions.robot_entry import put, vector
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import put, vector
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control_flow import loop, loop_vars
 from kfdyn.sweeps.functions import sqrt

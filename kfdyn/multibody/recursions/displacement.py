@@ -3,8 +3,8 @@
 from kfdyn.multibody.recursions.given import Q
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import POSE, SCREWS, dofs, outward, quaternion_of, screw_of
+from kfdyn.multibody.recursions.robot_entry import entry, put, six, vector
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import entry, put, six, vector
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control_flow import if_, if_else, loop_vars

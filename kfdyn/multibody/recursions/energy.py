@@ -4,8 +4,8 @@ from kfdyn.multibody.recursions.body_frames import BodyFrames
 from kfdyn.multibody.recursions.given import GRAVITY, Q, V
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import KINDS, dofs, outward
+from kfdyn.multibody.recursions.robot_entry import Swept, entry, put, sped, vector
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import Swept, entry, put, sped, vector
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control_flow import loop_vars, switch
 from kfdyn.sweeps.entry import Given

@@ -8,8 +8,8 @@ from kfdyn.multibody.recursions.given import Q, V
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import Outward, along
 from kfdyn.multibody.recursions.robot import inboard
+from kfdyn.multibody.recursions.robot_entry import Swept, entry, put, sped, vector
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import Swept, entry, put, sped, vector
 from kfdyn.sweeps.algebra import Mat3
 from kfdyn.sweeps.control_flow import flattened, if_, loop_vars
 from kfdyn.sweeps.entry import Given, Parameter

@@ -3,8 +3,8 @@
 from kfdyn.multibody.recursions.energy import Placed
 from kfdyn.multibody.recursions.given import FORCES, Q, V
 from kfdyn.multibody.recursions.robot import outward
+from kfdyn.multibody.recursions.robot_entry import entry, push_on, put, vector
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import entry, push_on, put, vector
 from kfdyn.sweeps.control_flow import if_, loop_vars
 from kfdyn.sweeps.entry import Given
 

@@ -15,7 +15,7 @@ from kfdyn.dynamics.forward import FORWARD
 from kfdyn.dynamics.inverse import INVERSE
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.multibody import Pose
-from kfdyn.multibody.calls.prepared import gears_of
+from kfdyn.multibody.calls.packed_model import gears_of
 from kfdyn.spatial import spatial_inertia
 
 TX, TY, TURN = [0.01, 0.2, -0.13, 0.04, 0.03], [0.0, -0.1, 0.11, 0.0, -0.02], [0.1, -0.7, 0.3, 0.15, 0.05]

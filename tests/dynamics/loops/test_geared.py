@@ -14,7 +14,7 @@ from kfdyn.dynamics.inverse import INVERSE
 from kfdyn.dynamics.mass_matrix import MASS_MATRIX
 from kfdyn.dynamics.mass_matrix_inverse import MASS_MATRIX_INVERSE
 from kfdyn.errors import KfdynError, SingularError
-from kfdyn.multibody.calls.prepared import gears_of
+from kfdyn.multibody.calls.packed_model import gears_of
 from kfdyn.sweeps import Checks
 from kfdyn.sweeps.specialise import Special
 

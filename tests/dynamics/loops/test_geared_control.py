@@ -15,7 +15,7 @@ from kfdyn.dynamics.mass_matrix import VARIANCES
 from kfdyn.dynamics.operational_space import COMPLIANCE, _frames
 from kfdyn.errors import KfdynError, ModelError, SingularError
 from kfdyn.multibody import Pose
-from kfdyn.multibody.calls.prepared import frame_of, gears_of, model_of
+from kfdyn.multibody.calls.packed_model import frame_of, gears_of, model_of
 
 AXES = (4, 0, 3)
 

@@ -126,3 +126,24 @@ def test_near_a_lock_the_words_say_why_and_what_they_say_cures_it(tilt, cov):
 def test_in_a_lock_a_torque_that_is_read_is_not_called_a_cure():
     with pytest.raises(UnobservableError, match="undetermined: hinge 'hand' with hinge 'pan'; a JointAcceleration at"):
         kf.estimate_dynamics(wrist(), [0.3, 0.0, 0.2], None, [kf.sensors.JointTorque(1.0)], [[1.0, 2.0, 3.0]])
+
+
+def test_where_torques_alone_leave_no_digits_nothing_is_called_determined():
+    """What an estimate refuses is not determined; other states of the batch are, to the same deviations as alone."""
+    light = np.zeros((6, 6))
+    ball = kf.Body("ball", np.diag([1.0, 1.0, 1.0, 1.0, 1.0, 1.0]), kf.Hinge.revolute([0, 1, 0]), "gimbal")
+    gimbal = kf.Body("gimbal", light, kf.Hinge.revolute([1, 0, 0]))
+    last = kf.Body("last", light, kf.Hinge.revolute([0, 0, 1]), "ball")
+    sensors = [S.JointTorque(0.1)]
+    for system in (kf.System([gimbal, ball, last]), wrist()):
+        states = np.array([system.neutral() + np.array([0.1, 0.7, 0.2]), system.neutral()])
+        seen = kf.observability(system, states, sensors)
+        for q, determined, std in zip(states, seen.determined, seen.std("a")):
+            try:
+                est = kf.estimate_dynamics(system, q, None, sensors, [np.zeros(3)])
+            except UnobservableError:
+                assert not determined and np.isinf(std).any() and "hinge" in seen.text and seen.unseen[0]
+            else:
+                assert determined
+                np.testing.assert_allclose(std, est.std("a"), rtol=1e-12)
+    assert not seen.determined.all()

@@ -162,3 +162,15 @@ def test_residuals_of_dense():
     est = kf.estimate_dynamics(system, q, v, sensors, readings)
     total = sum(float(np.nansum(-r * m)) for r, m in zip(est.residuals, est.multipliers) if np.isfinite(r).any())
     np.testing.assert_allclose(total, d.nis, rtol=1e-8)
+
+
+def test_a_reading_that_nothing_else_checks_has_no_normalised_residual():
+    """Its residual and the deviation of it are rounding, and so would be their quotient."""
+    arm, rng = kf.models.stanford_arm(), np.random.default_rng(3)
+    wide = S.ExternalForce("link_4", [np.inf, np.inf, 1.0], moment=False, axes="frame")
+    sensors = [S.JointTorque(0.1), S.JointAcceleration(0.1), wide, S.ExternalForce("link_6", 1.0)]
+    readings = [rng.normal(size=s.size(arm)) for s in sensors]
+    est = kf.estimate_dynamics(arm, arm.random_configuration(rng), rng.normal(size=6), sensors, readings)
+    multipliers = np.abs(est.multipliers[0])
+    assert (multipliers[:2] < 1e-12 * multipliers[2:].min()).all()  # two components of the force take all that they say
+    assert (est.normalised_residuals[0] != 0).tolist() == [False, False, True, True, True, True]

@@ -17,7 +17,7 @@ from kfdyn.dynamics.sensors.elimination import solutions
 from kfdyn.dynamics.sensors.elimination.layout import is_served
 from kfdyn.dynamics.sensors.elimination.problem import Problem, make_problem
 from kfdyn.errors import UnobservableError
-from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.multibody.calls.packed_model import model_of
 
 MEANS = ("a", "tau", "body_accelerations", "hinge_forces", "external_forces")
 

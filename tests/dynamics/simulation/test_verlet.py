@@ -8,7 +8,7 @@ import pytest
 import kfdyn as kf
 from kfdyn.dynamics.simulation.motion_arguments import motion
 from kfdyn.dynamics.simulation.symplectic import variational
-from kfdyn.multibody.calls.prepared import model_of
+from kfdyn.multibody.calls.packed_model import model_of
 
 SPRUNG = ("revolute", "prismatic", "ball", "helical")
 

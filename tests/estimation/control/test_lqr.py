@@ -62,6 +62,7 @@ def test_gains_lead_to_exact_goals_as_long_as_controls_are_left():
 
 @given(seeds)
 def test_pontryagin(seed):
+    """R86:6-CTRL."""
     problem = dense_qp.random_problem(seed, cross=True)
     plan, parent = kf.lqr(**problem), problem["parent"]
     at, un = np.cumsum([0, *map(len, problem["A"])]), np.cumsum([0, *(b.shape[1] for b in problem["B"])])

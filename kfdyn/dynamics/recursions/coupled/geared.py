@@ -13,7 +13,7 @@ from kfdyn.dynamics.recursions.mass_matrix import LOADED_MASS_MATRIX
 from kfdyn.dynamics.recursions.slopes.derivatives_inverse import INVERSE_DERIVATIVES
 from kfdyn.dynamics.recursions.small_ldl import factor, solve_rows, solve_upper
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, A, Q, V, changed
-from kfdyn.multibody.recursions.swept import entry, put_both
+from kfdyn.multibody.recursions.robot_entry import entry, put_both
 from kfdyn.multibody.recursions.variants.geared import GEARED, LARGEST, Around, Kept, own
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import if_else, loop, loop_vars

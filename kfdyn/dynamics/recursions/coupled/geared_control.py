@@ -17,7 +17,7 @@ from kfdyn.multibody.recursions.displacement import difference
 from kfdyn.multibody.recursions.frames import ACCELERATION
 from kfdyn.multibody.recursions.given import changed
 from kfdyn.multibody.recursions.robot import inboard
-from kfdyn.multibody.recursions.swept import Swept, put_both, six, vector
+from kfdyn.multibody.recursions.robot_entry import Swept, put_both, six, vector
 from kfdyn.multibody.recursions.variants.geared import Around, Kept, coordinates
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import flattened, loop, loop_vars

@@ -9,7 +9,7 @@ from kfdyn.multibody.recursions.displacement import difference
 from kfdyn.multibody.recursions.energy import Placed
 from kfdyn.multibody.recursions.given import changed
 from kfdyn.multibody.recursions.robot import outward
-from kfdyn.multibody.recursions.swept import push_on
+from kfdyn.multibody.recursions.robot_entry import push_on
 from kfdyn.multibody.recursions.variants.geared import Expansion, Kept, coordinates
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import if_, loop

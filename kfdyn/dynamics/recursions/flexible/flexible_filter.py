@@ -10,11 +10,11 @@ from kfdyn.dynamics.recursions.flexible.flexible_modes import Modes
 from kfdyn.dynamics.recursions.forward import forward_dynamics
 from kfdyn.estimation.recursions.node_update import filter_node, smooth_node
 from kfdyn.multibody.recursions.attachments import attach
-from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEXIBLE, RIGID, Bending, weigh
+from kfdyn.multibody.recursions.flexible_bodies import ATTACHED, BENT, FLEXIBLE, RIGID, Bending, weigh
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, A, Q, V
 from kfdyn.multibody.recursions.outward import Outward
 from kfdyn.multibody.recursions.robot import outward
-from kfdyn.multibody.recursions.swept import entry, put
+from kfdyn.multibody.recursions.robot_entry import entry, put
 from kfdyn.sweeps.control_flow import if_, if_else, loop, switch
 
 FORMS = (RIGID, BENT, ATTACHED)

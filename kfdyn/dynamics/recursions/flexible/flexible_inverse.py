@@ -6,7 +6,7 @@ No M_m is made: with γ the acceleration of a point, Σ J*γ are the forces of m
 from kfdyn.dynamics.recursions.flexible.flexible_filter import flexible_entry
 from kfdyn.dynamics.recursions.inverse import NewtonEuler, inverse_dynamics
 from kfdyn.multibody.recursions.attachments import carried_frame
-from kfdyn.multibody.recursions.bending import ATTACHED, BENT, Bending
+from kfdyn.multibody.recursions.flexible_bodies import ATTACHED, BENT, Bending
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, A, Q, V
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.spatial import Spatial

@@ -8,7 +8,7 @@ workspace; as a mode is measured, its gain takes the place of its row and ν tha
 from kfdyn.dynamics.recursions.articulated import ROUNDING
 from kfdyn.estimation.recursions import node_update
 from kfdyn.estimation.recursions.node_update import Straight, filter_node, smooth_node
-from kfdyn.multibody.recursions.bending import OWN
+from kfdyn.multibody.recursions.flexible_bodies import OWN
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.sweeps.control_flow import down, loop, loop_vars
 

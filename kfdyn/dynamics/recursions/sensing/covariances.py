@@ -17,8 +17,8 @@ from kfdyn.dynamics.recursions.sensing.tables import ANSWERS, GENERAL, LOOPS, PR
 from kfdyn.dynamics.recursions.sensing.unknowns import Unknowns
 from kfdyn.multibody.recursions.given import Q
 from kfdyn.multibody.recursions.robot import Body, outward
+from kfdyn.multibody.recursions.robot_entry import entry
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import entry
 from kfdyn.sweeps.control_flow import flattened, if_, if_else, loop
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.functions import maximum, sqrt

@@ -8,8 +8,8 @@ from kfdyn.dynamics.recursions.sensing.unknowns import Unknowns
 from kfdyn.multibody.recursions.given import changed
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import INDEX, REVOLUTE, SCREW, Body, dofs, inward
+from kfdyn.multibody.recursions.robot_entry import Swept, six
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import Swept, six
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control_flow import flattened, if_, if_else, loop, loop_vars, switch
 from kfdyn.sweeps.memory import clear

@@ -11,8 +11,8 @@ from kfdyn.dynamics.recursions.sensing import tables
 from kfdyn.dynamics.recursions.sensing.message import ALPHA, LAMBDA, SIX, dot, total
 from kfdyn.dynamics.recursions.sensing.unknowns import Unknowns
 from kfdyn.multibody.recursions.robot import dofs
+from kfdyn.multibody.recursions.robot_entry import six
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import six
 from kfdyn.sweeps.control_flow import flattened, if_, loop
 from kfdyn.sweeps.functions import maximum, minimum
 from kfdyn.sweeps.values import any_lanes, now, where

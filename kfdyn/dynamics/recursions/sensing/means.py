@@ -8,8 +8,8 @@ from kfdyn.multibody.recursions.given import GRAVITY, Q, V
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import inertia_of
 from kfdyn.multibody.recursions.robot import SCREW, Body, dofs, inward, outward
+from kfdyn.multibody.recursions.robot_entry import entry, six, vector
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import entry, six, vector
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control_flow import if_, if_else, loop, loop_vars
 from kfdyn.sweeps.entry import Given, Parameter

@@ -10,8 +10,8 @@ from collections import namedtuple
 
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import SCREWS, dofs, outward
+from kfdyn.multibody.recursions.robot_entry import vector
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import vector
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control_flow import if_, if_else, loop_vars
 from kfdyn.sweeps.memory import clear

@@ -15,8 +15,8 @@ from kfdyn.dynamics.recursions.slopes.derivatives import Motion
 from kfdyn.multibody.recursions.given import GRAVITY, TAU, A, Q, V, changed
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import KINDS, SCREWS, SLIDE, Body, children, dofs, inboard, inward, outward
+from kfdyn.multibody.recursions.robot_entry import entry
 from kfdyn.multibody.recursions.spatial import Articulated, Spatial
-from kfdyn.multibody.recursions.swept import entry
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.batch.streaming_store import late
 from kfdyn.sweeps.control_flow import if_, loop, loop_vars, switch, while_

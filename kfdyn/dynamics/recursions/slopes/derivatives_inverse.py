@@ -3,8 +3,8 @@
 from kfdyn.dynamics.recursions.slopes.derivatives import Drag, Motion
 from kfdyn.multibody.recursions.given import GRAVITY, A, Q, V
 from kfdyn.multibody.recursions.robot import SCREWS, dofs, inboard, inward
+from kfdyn.multibody.recursions.robot_entry import Swept, entry, put_both
 from kfdyn.multibody.recursions.spatial import Rigid, Spatial
-from kfdyn.multibody.recursions.swept import Swept, entry, put_both
 from kfdyn.sweeps.algebra import Sym3, Vec3
 from kfdyn.sweeps.batch.streaming_store import late
 from kfdyn.sweeps.control_flow import if_, if_else

@@ -5,8 +5,8 @@ from kfdyn.multibody.recursions.energy import Placed
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, Q, V
 from kfdyn.multibody.recursions.robot import BALL as BODY_BALL
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SLIDE, dofs, inward, outward
+from kfdyn.multibody.recursions.robot_entry import entry, push_on, put, vector
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import entry, push_on, put, vector
 from kfdyn.sweeps import IN_ORDER, Record, if_, local, loop, loop_vars, sweep, switch, to_float, where
 from kfdyn.sweeps.control_flow import flattened
 from kfdyn.sweeps.entry import Given

@@ -16,8 +16,8 @@ from kfdyn.multibody.recursions.displacement import REACH, difference, moved
 from kfdyn.multibody.recursions.energy import PLACE, speed_of
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, Q, V, changed
 from kfdyn.multibody.recursions.robot import outward
+from kfdyn.multibody.recursions.robot_entry import entry, push_on
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import entry, push_on
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import if_, loop, loop_vars, while_
 from kfdyn.sweeps.entry import Given, Parameter

@@ -14,7 +14,7 @@ from kfdyn.dynamics.simulation.symplectic.implicit_equations import CONTRACTION,
 from kfdyn.multibody.recursions.displacement import moved
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, Q, V, changed
 from kfdyn.multibody.recursions.robot import BALL, dofs, outward
-from kfdyn.multibody.recursions.swept import entry
+from kfdyn.multibody.recursions.robot_entry import entry
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import if_, loop, loop_vars, while_
 from kfdyn.sweeps.entry import Given, Parameter

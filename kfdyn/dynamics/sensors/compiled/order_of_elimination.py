@@ -42,10 +42,12 @@ def by_sweeps(
     group: Group,
     sweep: Callable[[Program, Index], tuple[Found, Mask]],
     general: bool = False,
+    alone: bool = True,
 ) -> Iterator[tuple[Index, Program, Found, Mask]]:
     """Run ``sweep(program, members)``, which returns what it found and which of them have an answer, until all have.
 
-    Yields the members that were asked about, the program, what was found, and the mask.
+    Yields the members that were asked about, the program, what was found, and the mask. Unless ``alone``, states that
+    need a program of their own are left without an answer.
     """
     members = group.members
     for careful in (False, True):
@@ -54,7 +56,7 @@ def by_sweeps(
             found, good = sweep(program, members)
             yield members, program, found, good
             members = members[~good]
-    for i in range(len(members)):
+    for i in range(len(members) if alone else 0):
         layout = problem.layout(group)
         program = make_program(layout, problem.own_factor(layout, members[i]), general, own=True)
         found, good = sweep(program, members[i : i + 1])

@@ -60,7 +60,7 @@ def make_program(layout: Layout, factor: Factor, general: bool = False, own: boo
     system, bodies = layout.system, layout.system.n_bodies
     wide = _wide(layout, factor)
     from kfdyn.dynamics.recursions.sensing.tables import NODE, TABLES
-    from kfdyn.multibody.calls.prepared import model_of
+    from kfdyn.multibody.calls.packed_model import model_of
 
     model = model_of(system.open_tree)
     start = np.cumsum([0, *(sensor.size(system) for sensor in layout.sensors)])

@@ -66,27 +66,25 @@ class Problem:
         """All readings (B, ·) less biases, zero where missing."""
         return np.nan_to_num(np.concatenate(self.readings, axis=1)) - self.bias if self.readings else self.bias
 
-    def parts_of(self, group: Group) -> Iterator[tuple[Index, Factor]]:
-        """Indices of states of a group, and their factor by NumPy, until all had their turn."""
-        layout, members = self.layout(group), group.members
-        for at in range(0, len(members), AT_ONCE):
-            yield from self._suited(layout, members[at : at + AT_ONCE], general=True)
+    def parts_of(self, group: Group, alone: bool = True) -> Iterator[tuple[Index, Factor]]:
+        """Indices of states of a group, and their factor by NumPy, as in general position.
 
-    def _suited(self, layout: Layout, members: Index, general: bool) -> Iterator[tuple[Index, Factor]]:
-        """Factor as in general position; states that this does not suit get choices of their own, or are refused."""
-        kept = in_general_position(layout) if general else None
-        if kept is None:
-            for k in members:
+        States that this does not suit get choices of their own, or are refused; unless ``alone`` they are left out.
+        """
+        layout = self.layout(group)
+        kept = in_general_position(layout)
+        for at in range(0, len(group.members), AT_ONCE):
+            members = group.members[at : at + AT_ONCE]
+            if kept is not None:
+                factor = gather(layout, self.terms(members), kept.choices)
+                good = ~unlike(factor)
+                if not good.all() and good.any():
+                    factor = gather(layout, self.terms(members[good]), kept.choices)
+                if good.any():
+                    yield members[good], factor
+                members = members[~good]
+            for k in members if alone else ():
                 yield np.array([k]), self.own_factor(layout, k)
-            return
-        factor = gather(layout, self.terms(members), kept.choices)
-        wrong = unlike(factor)
-        if not wrong.any():
-            yield members, factor
-            return
-        if not wrong.all():
-            yield from self._suited(layout, members[~wrong], general)
-        yield from self._suited(layout, members[wrong], general=False)
 
     def own_factor(self, layout: Layout, k: Index) -> Factor:
         """The factor of state k with choices of its own, or an error that names what is undetermined."""

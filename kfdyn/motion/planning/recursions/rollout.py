@@ -4,7 +4,7 @@ from kfdyn.dynamics.recursions.articulated import Filter, everything
 from kfdyn.dynamics.recursions.forward import forward_dynamics
 from kfdyn.multibody.recursions.displacement import REACH, difference, moved
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, Q, V, changed
-from kfdyn.multibody.recursions.swept import entry
+from kfdyn.multibody.recursions.robot_entry import entry
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.control_flow import loop, loop_vars
 from kfdyn.sweeps.entry import Given, Parameter

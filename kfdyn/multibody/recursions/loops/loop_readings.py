@@ -5,7 +5,7 @@ from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.loops.loop_rows import ACROSS, ANGULAR, ENDS, LINEAR, LOOPS, ROW, LoopRows
 from kfdyn.multibody.recursions.outward import WORK, place_world, sweep_outward
 from kfdyn.multibody.recursions.robot import SCREW
-from kfdyn.multibody.recursions.swept import entry, put
+from kfdyn.multibody.recursions.robot_entry import entry, put
 from kfdyn.sweeps.control_flow import if_, if_else, loop, loop_vars, switch
 from kfdyn.sweeps.entry import Given
 from kfdyn.sweeps.functions import atan2, sqrt

@@ -6,8 +6,8 @@ hinge, they show every dof its part of the row, h x: that is a row of J. Where t
 
 from kfdyn.multibody.recursions.energy import PLACE, speed_of
 from kfdyn.multibody.recursions.robot import KINDS, REVOLUTE, SCREW, SLIDE, Body, dofs, outward
+from kfdyn.multibody.recursions.robot_entry import Reached, put
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import Reached, put
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
 from kfdyn.sweeps.control_flow import if_, if_else, loop, switch, while_

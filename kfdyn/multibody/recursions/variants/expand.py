@@ -1,7 +1,7 @@
 """Positions of all hinges of a robot with couplings."""
 
 from kfdyn.multibody.recursions.given import Q
-from kfdyn.multibody.recursions.swept import entry
+from kfdyn.multibody.recursions.robot_entry import entry
 from kfdyn.multibody.recursions.variants.geared import GEARED, Expansion, own
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.entry import Given

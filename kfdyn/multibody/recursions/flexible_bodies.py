@@ -7,8 +7,8 @@ then Ψ of every mode, then B of every pair of them where there is one (THEORY s
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.outward import WORK
 from kfdyn.multibody.recursions.robot import ROBOT
+from kfdyn.multibody.recursions.robot_entry import put, vector
 from kfdyn.multibody.recursions.spatial import Spatial
-from kfdyn.multibody.recursions.swept import put, vector
 from kfdyn.sweeps.algebra import Sym3, Vec3
 from kfdyn.sweeps.control_flow import if_, loop, loop_vars
 from kfdyn.sweeps.records import Record, Table

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
-from kfdyn.multibody.calls.prepared import Model, prepare
+from kfdyn.multibody.calls.packed_model import Model, prepare
 from kfdyn.multibody.flexible.system import FlexibleSystem
 
 # Numbers that a sweep may want for each body, dof and slot, and lanes.
@@ -31,7 +31,7 @@ def flexible_model_of(system: FlexibleSystem) -> Model:
 
 def _prepare(system: FlexibleSystem) -> Model:
     """The stiff tree's tables with places in q and v of the system, and attachments that have no dofs of their own."""
-    from kfdyn.multibody.recursions.bending import FLEXIBLE
+    from kfdyn.multibody.recursions.flexible_bodies import FLEXIBLE
     from kfdyn.multibody.recursions.robot import INDEX
     from kfdyn.sweeps.records import address_of
 
@@ -78,7 +78,7 @@ def _first_rotor(links: Array, index: NDArray[np.int64], armature: Array) -> Non
 
 def _modes(system: FlexibleSystem, made: Model, body: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array, int]:
     """Rows of FLEX (n + 1), the numbers they point to, and how many numbers are kept in the workspace."""
-    from kfdyn.multibody.recursions.bending import ATTACHED, BENT, FLEX, OWN
+    from kfdyn.multibody.recursions.flexible_bodies import ATTACHED, BENT, FLEX, OWN
 
     table = np.zeros((len(body) + 1, FLEX.width), np.int64)
     numbers: list[Array] = [np.zeros(1)]
