@@ -8,7 +8,9 @@ import pytest
 from multibody_cases import forest, state
 
 import kfdyn as kf
+from kfdyn.dynamics.sensors.compiled.order_of_elimination import program_of
 from kfdyn.dynamics.sensors.elimination.layout import make_layout
+from kfdyn.dynamics.sensors.elimination.problem import make_problem
 from kfdyn.errors import ModelError, ShapeError, UnobservableError
 
 S = kf.sensors
@@ -164,6 +166,19 @@ def test_bad_input_is_named():
     for sensors, readings, error, match in cases:
         with pytest.raises(error, match=match):
             kf.estimate_dynamics(arm, [0.1, 0.2], None, sensors, readings)
+
+
+def test_a_chain_of_four_thousand_links_carries_nothing_inward():
+    """Inertias of 1e9 beside pivots of 1 are no sign of rounding: unknowns carried inward would take O(N³)."""
+    n, rng = 4000, np.random.default_rng(0)
+    chain = kf.models.uniform_chain(n)
+    q, tau = rng.normal(size=(2, n))
+    sensors, unread = [S.JointTorque(0.0), S.Imu(chain.body_names[-1], 0.04)], np.full(6, np.nan)
+    est = kf.estimate_dynamics(chain, q, None, sensors, [tau, unread])
+    a = kf.forward_dynamics(chain, q, np.zeros(n), tau)
+    np.testing.assert_allclose(est.a, a, rtol=0, atol=1e-12 * np.abs(a).max())
+    problem = make_problem(chain, q, None, sensors, [tau, np.zeros(6)], None)
+    assert program_of(problem, problem.groups[0]).n_values == 0
 
 
 def test_sensors_of_a_long_chain_take_memory_of_its_length_alone():

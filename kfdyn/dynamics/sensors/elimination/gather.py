@@ -28,6 +28,7 @@ from kfdyn.dynamics.sensors.elimination.message import (
     inward,
     joined_unknowns,
     of_hinge,
+    terms_at_hinge,
 )
 from kfdyn.dynamics.sensors.elimination.pivoting import (
     BOUND,
@@ -75,7 +76,8 @@ def gather(
             held = [i for i, name in enumerate(names, first) if name in layout.waiting]
             carries = careful and (Gamma.shape[-1] > first or data.K.any())
             bound = CAREFUL if carries else BOUND
-            made[k] = choose(whole[0], _scales(layout, node, data, made, T), first, node.parent < 0, held, bound)
+            scale, root = _scales(layout, node, data, made, T), node.parent < 0
+            made[k] = choose(whole[0], scale, first, root, held, bound, terms_at_hinge(Gamma[0], E[0]))
         choice = made[k]
         passed[k] = [names[i] for i in choice.carry] if layout.waiting else []
         gone, keep = choice.eliminate + first, np.concatenate([np.arange(first), choice.carry + first])

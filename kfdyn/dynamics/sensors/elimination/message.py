@@ -107,6 +107,14 @@ def at_hinge(node: Node, data: NodeData, Gamma: Array) -> tuple[Array, Array]:
     return E, whole
 
 
+def terms_at_hinge(Gamma: Array, E: Array) -> Array:
+    """Sums of the sizes of the terms of which entries among (u, q̈, m) are sums."""
+    own = np.zeros((len(Gamma), len(Gamma) - len(E) + E.shape[1]))
+    own[: len(E), len(Gamma) - len(E) :] = np.abs(E)
+    own[range(len(E), len(Gamma)), range(len(Gamma) - len(E))] = 1.0
+    return np.asarray(own.T @ np.abs(Gamma) @ own)
+
+
 def inward(terms: LinkTerms, k: int) -> Array:
     """φ(p,k), (B, D, D)."""
     return terms.phi[:, k] if isinstance(terms, FlexibleTerms) else rigid_transform(terms.l[:, k])

@@ -28,7 +28,7 @@ LARGEST = 1e3
 ROOT_CONDITION = 1e12
 # Condition of a node's matrix, in natural scales, up to which all its unknowns may be eliminated together.
 CONDITION = 1e7
-# A pivot below this part of the largest entry (and of 1), in natural scales, may be the rounding of zero.
+# A pivot below this part of what was summed up for it (and of 1), in natural scales, may be the rounding of zero.
 TINY = 1e-10
 # Bunch and Parlett's constant, (1 + √17)/8: a single pivot against a pair.
 SINGLE = 0.6403882032022076
@@ -43,26 +43,38 @@ class Choice(NamedTuple):
 
 
 def choose(
-    matrix: Array, scale: Array, first: int, is_root: bool, held: Sequence[int] = (), bound: float = BOUND
+    matrix: Array,
+    scale: Array,
+    first: int,
+    is_root: bool,
+    held: Sequence[int] = (),
+    bound: float = BOUND,
+    summed: Array | None = None,
 ) -> Choice:
     """Choose for one node; ``matrix`` (n, n) has the unknowns from row ``first`` on, ``scale`` (n,) their sizes.
 
-    Those ``held`` are carried on in any case; ``bound`` is the growth that an elimination may bring.
+    Those ``held`` are carried on in any case; ``bound`` is the growth that an elimination may bring. ``summed`` bounds
+    the terms of which the entries among unknowns are sums, as long chains have entries of 1 beside others of 1e9.
     """
     count = len(matrix) - first
     everything = np.arange(count)
     if is_root:
         return Choice(everything, everything[:0], scale[first:])
     G = matrix * np.outer(scale, scale)
-    size, nothing = sizes(G[None], first)[0], TINY * max(1.0, float(np.abs(G).max(initial=0.0)))
+    size = sizes(G[None], first)[0]
+    terms = np.abs(G[first:, first:])
+    if summed is not None:
+        terms = np.maximum(terms, summed * np.outer(scale[first:], scale[first:]))
+    even = np.ones(len(G))
+    even[first:] = 1.0 / np.sqrt(np.maximum(1.0, terms.max(1, initial=0.0)))
     left, done = [i for i in range(first, len(matrix)) if i not in held], []
-    if _all_at_once(G, size, left, 10 * nothing, bound):
+    if _all_at_once(G, size, left, even, bound):
         left, done = [], left
     while left:
         pivot = _pivot(G, left)
         rest = [i for i in range(len(G)) if i not in pivot and i not in done]
         block, beside = G[np.ix_(pivot, pivot)], G[np.ix_(pivot, rest)]
-        if np.abs(block).max() < nothing or not abs(np.linalg.det(block)) > 0:
+        if np.abs(block * np.outer(even[pivot], even[pivot])).max() < TINY or not abs(np.linalg.det(block)) > 0:
             break
         update = beside.T @ np.linalg.solve(block, beside)
         if growth(update, size[np.ix_(rest, rest)]) > bound:
@@ -73,11 +85,11 @@ def choose(
     return Choice(np.sort(np.array(done, int)) - first, np.sort(np.array([*left, *held], int)) - first, scale[first:])
 
 
-def _all_at_once(G: Array, size: Array, every: list[int], nothing: float, bound: float) -> bool:
+def _all_at_once(G: Array, size: Array, every: list[int], even: Array, bound: float) -> bool:
     """Whether all unknowns may go: what matters is the growth that they bring together, not one after the other."""
     block, rest = G[np.ix_(every, every)], [i for i in range(len(G)) if i not in every]
-    values = np.linalg.svd(block, compute_uv=False)
-    if not every or not values[-1] > max(values[0] / CONDITION, nothing):  # else it may be the rounding of zero
+    values = np.linalg.svd(block * np.outer(even[every], even[every]), compute_uv=False)
+    if not every or not values[-1] > max(values[0] / CONDITION, 10 * TINY):  # else it may be the rounding of zero
         return False
     beside = G[np.ix_(every, rest)]
     return growth(beside.T @ np.linalg.solve(block, beside), size[np.ix_(rest, rest)]) <= bound
