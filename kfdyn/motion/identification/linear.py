@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.estimation.flat.prior import finite_model
 from kfdyn.estimation.inference.filter import kalman_filter
@@ -18,8 +18,6 @@ from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.nonlinear.trajectory import Linearised, Step, Trajectory
 from kfdyn.motion.identification.effects import Rows
 from kfdyn.motion.model import MotionModel
-
-Array = NDArray[np.float64]
 
 
 WIDE = 1e6  #: variances in place of infinite ones, in those that a filter ends with: a millionth of what is known
