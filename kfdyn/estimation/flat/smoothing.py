@@ -39,17 +39,17 @@ class FlatSmoothed(Smoothed):
     columns: Smoothed = field(repr=False, default=None)  # type: ignore[assignment]
 
     @cached_property
-    def costate_plus(self) -> Blocks:  # type: ignore[override]
+    def costate_plus(self) -> Blocks:
         """λ⁺(k) = φ*(p,k) λ(p), (..., n_k); 0 at a root."""
         return self._put_back(self.finite.costate_plus, self.columns.costate_plus)
 
     @cached_property
-    def costate(self) -> Blocks:  # type: ignore[override]
+    def costate(self) -> Blocks:
         """λ(k) = λ⁺ + η + H*a, (..., n_k)."""
         return self._put_back(self.finite.costate, self.columns.costate)
 
     @cached_property
-    def x(self) -> Blocks:  # type: ignore[override]
+    def x(self) -> Blocks:
         """Smoothed state x̂(k), (..., n_k): the mean of x given every measurement."""
         return self._put_back(self.finite.x, self.columns.x)
 

@@ -19,7 +19,6 @@ from kfdyn.estimation.nonlinear.trajectory import Linearised, Step, Trajectory
 from kfdyn.motion.identification.effects import Rows
 from kfdyn.motion.model import MotionModel
 
-
 WIDE = 1e6  #: variances in place of infinite ones, in those that a filter ends with: a millionth of what is known
 
 
