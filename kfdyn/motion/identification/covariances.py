@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.motion.identification.adjoint import slopes_of
 from kfdyn.motion.identification.linear import Linear, Motion
-
-Array = NDArray[np.float64]
 
 _WINDOW = 240  # steps from which it is judged
 _STEP = 1e-4  # of logarithms of variances

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.motion.identification.adjoint import slopes_of
 from kfdyn.motion.identification.linear import Linear, Log, Motion
 from kfdyn.motion.identification.response import MeanChanges, mean_changes
-
-Array = NDArray[np.float64]
 
 _STEP = 1e-4  # of free numbers without a closed form: leaves 1e-9 of cubic terms and 1e-12 of rounding
 _INFORMED = 1e-2  # standard errors: the step in which the gradient is differenced

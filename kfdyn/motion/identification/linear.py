@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.gradient import Score
@@ -17,8 +17,6 @@ from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.nonlinear.trajectory import Linearised, Step, Trajectory
 from kfdyn.motion.identification.effects import Rows
 from kfdyn.motion.model import MotionModel
-
-Array = NDArray[np.float64]
 
 
 class Log:

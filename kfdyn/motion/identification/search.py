@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError
 from kfdyn.motion.identification.covariances import information_of_covariances
 from kfdyn.motion.identification.directions import beside, scaled, visible
@@ -16,8 +17,6 @@ from kfdyn.motion.identification.parameters.groups import ROBOT
 from kfdyn.motion.identification.response import signatures
 from kfdyn.motion.identification.smoothing import moved, smooth
 from kfdyn.motion.identification.start import Start
-
-Array = NDArray[np.float64]
 
 _UNKNOWN = 1e-6  # eigenvalue of the information, scaled to unit diagonal, below which a direction is not known
 _SADDLE = 1e-3  # eigenvalue of the information, scaled to unit diagonal, that differences do not leave

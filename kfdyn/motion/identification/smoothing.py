@@ -6,8 +6,8 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.in_motion import JointPosition
 from kfdyn.errors import KfdynError
 from kfdyn.estimation.nonlinear.smoother import iterated_kalman_smoother
@@ -15,8 +15,6 @@ from kfdyn.estimation.nonlinear.trajectory import Step
 from kfdyn.motion.identification.linear import Linear, Log, Motion
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.step import Stepper
-
-Array = NDArray[np.float64]
 
 _ITERATIONS = 8  # whole steps before the smoother with a line search is asked
 _TOLERANCE = 1e-7  # of steps, in standard deviations

@@ -6,11 +6,9 @@ from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.motion.identification.linear import Linear
-
-Array = NDArray[np.float64]
 
 _WIDE = 1e8  # variance of a state in place of an infinite one, in units of what the filter knows in the end
 
