@@ -16,6 +16,7 @@ from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
+from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.kernel import Answers
 from kfdyn.multibody.calls.out_argument import filled
 from kfdyn.multibody.calls.overflow import overflow
@@ -247,6 +248,7 @@ class _Derivatives(Solver):
     ) -> Sequence[Array]:
         """The matrices."""
         expect_rigid(system, self.quantity)
+        expect_system(system)
         if out is None and pushed is None:
             served = self.variants.get(system.kind)
             found = None if served is None else served.one(system, *given)
