@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kfdyn.cli.robots import add_robot, add_state, expect_covariances, naming_hinges, open_robot, positive, read_state
 from kfdyn.cli.terminal import complain, make_console
@@ -18,7 +17,6 @@ from kfdyn.errors import ModelError
 if TYPE_CHECKING:
     from kfdyn.duality.claimed_matrix import Named
 
-Array = NDArray[Any]
 _STATUS = {"PASSED": 0, "REJECTED": 1, "PARTIAL": 130}
 
 ABOUT = "confront every covariance formula of a robot with samples"
@@ -102,7 +100,7 @@ def _claimed(args: argparse.Namespace) -> dict[str, Named]:
 _MOST = 2**28  # bytes of a matrix, 5,000 dofs as .npy
 
 
-def _read_matrix(file: Path) -> Array:
+def _read_matrix(file: Path) -> Any:
     """Read the matrix in a file; numpy's own words say nothing to whoever only named a file."""
     cure = "give a .npy file of one array, or rows of numbers"
     with file.open("rb") as opened:

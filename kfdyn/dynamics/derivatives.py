@@ -12,12 +12,16 @@ from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import by_engine as forward_by_engine
 from kfdyn.dynamics.mass_matrix_inverse import by_engine as inverse_by_engine
 from kfdyn.dynamics.solving.forest import States
+from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
+from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.calls.kernel import Answers
+from kfdyn.multibody.calls.out_argument import filled
 from kfdyn.multibody.calls.overflow import overflow
-from kfdyn.multibody.kinds import expect_no_loops, expect_rigid
+from kfdyn.multibody.frame_derivatives import force_derivatives
+from kfdyn.multibody.kinds import expect_rigid
 
 
 class ForwardDerivatives(NamedTuple):
@@ -59,6 +63,7 @@ def forward_dynamics_derivatives(
     tau: ArrayLike,
     gravity: ArrayLike | None = None,
     *,
+    external_forces: ArrayLike | None = None,
     out: Sequence[Array] | None = None,
 ) -> ForwardDerivatives:
     """Derivatives of the accelerations a(q, v, τ): what every optimiser of a motion asks for.
@@ -73,7 +78,7 @@ def forward_dynamics_derivatives(
     Parameters
     ----------
     system : System
-        The robot, with or without couplings (mimic joints, gears); one with loops is refused.
+        The robot, with or without couplings, loops and contacts; bodies that bend are refused.
     q : (..., nq)
         Configurations; leading axes of all arguments broadcast.
     v : (..., nv) or None
@@ -82,6 +87,8 @@ def forward_dynamics_derivatives(
         Generalised forces.
     gravity : (..., 3), optional
         ``system.gravity`` if not given.
+    external_forces : (..., n_bodies, 6), optional
+        [moment; force] on each body, world orientation, at the body's origin; they stay as they are when q moves.
     out : three (..., nv, nv) arrays of float64, optional
         Where the answer goes, instead of new arrays: an earlier answer, for example. They may overlap arguments, but
         not each other. After an error their numbers mean nothing. For a large batch new memory may take as long as the
@@ -97,7 +104,7 @@ def forward_dynamics_derivatives(
     SingularError
         If a hinge has no inertia to move; names the hinge.
     ModelError
-        If the system has loops or flexible bodies.
+        If the system has flexible bodies, or a loop that rolls.
 
     Notes
     -----
@@ -105,7 +112,12 @@ def forward_dynamics_derivatives(
     Source: Singh, Russell and Wensing, "Efficient analytical derivatives of rigid body dynamics using spatial vector
     algebra", IEEE RA-L 7 (2022); THEORY sections 4 and 16. With couplings: −(X*𝓜X)⁻¹X*(∂τ/∂q)X with the open tree's
     ∂τ/∂q at (X q + offset, X v, X a), and one dense factor of X*𝓜X; where hinges follow functions, derivatives of X
-    are beside them.
+    are beside them. With loops, whose rows J have forces f::
+
+        ∂a = −𝓜c⁻¹ (∂τ − ∂(J*f)) − 𝓜⁻¹J*Ω⁺ ∂(Ja + J̇v),   𝓜c⁻¹ = X(X*𝓜X)⁻¹X*,   Ω = J𝓜⁻¹J*
+
+    They are of the function :func:`forward_dynamics`, which takes q and v as they come. Where rows are dependent this
+    function is smooth along motions that the loops allow alone, and so are its derivatives true.
 
     Examples
     --------
@@ -119,8 +131,7 @@ def forward_dynamics_derivatives(
     >>> bool(np.allclose(da_dtau, kf.mass_matrix_inverse(arm, [0.3, 0.1])))
     True
     """
-    _expect_served(system, "forward_dynamics")
-    return ForwardDerivatives._make(FORWARD.of(system, (q, v, tau, gravity), out))
+    return ForwardDerivatives._make(FORWARD.of(system, (q, v, tau, gravity), external_forces, out))
 
 
 def _by_engine(states: States) -> dict[str, Array]:
@@ -150,6 +161,7 @@ def inverse_dynamics_derivatives(
     a: ArrayLike,
     gravity: ArrayLike | None = None,
     *,
+    external_forces: ArrayLike | None = None,
     out: Sequence[Array] | None = None,
 ) -> InverseDerivatives:
     """Derivatives of the generalised forces τ(q, v, a) of inverse dynamics.
@@ -166,7 +178,7 @@ def inverse_dynamics_derivatives(
     Parameters
     ----------
     system : System
-        The robot, with or without couplings (mimic joints, gears); one with loops is refused.
+        The robot, with or without couplings, loops and contacts; bodies that bend are refused.
     q : (..., nq)
         Configurations; leading axes of all arguments broadcast.
     v : (..., nv) or None
@@ -175,6 +187,8 @@ def inverse_dynamics_derivatives(
         Accelerations.
     gravity : (..., 3), optional
         ``system.gravity`` if not given.
+    external_forces : (..., n_bodies, 6), optional
+        [moment; force] on each body, world orientation, at the body's origin; they stay as they are when q moves.
     out : three (..., nv, nv) arrays of float64, optional
         Where the answer goes, instead of new arrays: an earlier answer, for example. They may overlap arguments, but
         not each other. After an error their numbers mean nothing. For a large batch new memory may take as long as the
@@ -188,12 +202,14 @@ def inverse_dynamics_derivatives(
     Raises
     ------
     ModelError
-        If the system has loops or flexible bodies.
+        If the system has flexible bodies, or a loop that rolls.
 
     Notes
     -----
     O(N depth). Source: Singh, Russell and Wensing (2022); THEORY section 16. With couplings, X* and X stand about the
     matrices of the open tree at (X q + offset, X v, X a); where hinges follow functions, with the derivatives of X.
+    With loops τ is the least of all forces that cause a, Πτ with Π = 1 − J⁺J, and ∂(Πτ) = Π(∂τ − ∂(J*f)) − J⁺∂(Jx),
+    f the forces of the loops and x = Πτ.
 
     Examples
     --------
@@ -204,43 +220,70 @@ def inverse_dynamics_derivatives(
     >>> dtau_dq.round(6), dtau_dv.round(6), M
     (array([[9.81]]), array([[0.]]), array([[1.]]))
     """
-    _expect_served(system, "inverse_dynamics")
-    return InverseDerivatives._make(INVERSE.of(system, (q, v, a, gravity), out))
+    return InverseDerivatives._make(INVERSE.of(system, (q, v, a, gravity), external_forces, out))
 
 
 def _overflown(states: States) -> NoReturn:
     raise overflow(states.system, "a derivative", **states.arrays)
 
 
-def _expect_served(system: System, function: str) -> None:
-    expect_rigid(system, f"{function}_derivatives")
-    expect_no_loops(
-        system,
-        f"{function}_derivatives",
-        "derivatives of motions that loops constrain are not implemented (couplings are served); take differences of "
-        f"kf.{function} along kf.integrate(system, q, h * dv), with rates dv that the loops allow: columns of "
-        "kf.minimal_coordinates(system, q).X",
-    )
+def forces_that_push(states: States) -> tuple[Array, Array]:
+    """What external forces do to the coordinates, (size, nv), and the derivatives in q, (size, nv, nv)."""
+    system, q, forces = states.system, states["q"], states.arrays.get("external_forces")
+    total, slopes = np.zeros((states.size, system.nv)), np.zeros((states.size, system.nv, system.nv))
+    if forces is None:
+        return total, slopes
+    for k in np.flatnonzero(forces.any(axis=(0, 2))):
+        torque, turned = force_derivatives(system.without_loops, q, forces[:, k], system.open_tree.body_names[k])
+        total += torque
+        slopes += turned
+    return total, slopes
 
 
 class _Derivatives(Solver):
     """Three matrices, of which callers may have arrays; a fourth answer is nobody's concern."""
 
-    def of(self, system: System, given: tuple[Any, ...], out: Sequence[Array] | None) -> Sequence[Array]:
+    def of(
+        self, system: System, given: tuple[Any, ...], pushed: ArrayLike | None, out: Sequence[Array] | None
+    ) -> Sequence[Array]:
         """The matrices."""
-        if out is None:
+        expect_rigid(system, self.quantity)
+        expect_system(system)
+        if out is None and pushed is None:
             served = self.variants.get(system.kind)
             found = None if served is None else served.one(system, *given)
-            return (found or self.rows(system, given))[:3]
-        if not hasattr(out, "__len__") or len(out) != 3:
+            if found:
+                return found[:3]
+        if out is not None and (not hasattr(out, "__len__") or len(out) != 3):
             raise ShapeError(f"out must be three arrays, one for each matrix, got {type(out).__name__}")
-        return self.rows(system, given, out)[:3]
+        own_derivatives = own_way(system, f"{self.quantity}_of")
+        if pushed is None and own_derivatives is None:
+            return self.rows(system, given, out)[:3]
+        q, v, last, gravity = given
+        states = States.of(system, q, v, pushed, gravity, **{"tau" if self.inverts else "a": last})
+        found = (own_derivatives or self.pushed)(states)
+        found = [x.reshape(*states.lead, *x.shape[1:]) for x in found]
+        return found if out is None else [filled(own, x) for own, x in zip(self._apart(out), found)]
+
+    def pushed(self, states: States) -> Sequence[Array]:
+        """The matrices where external forces act: those of the forces that they are to the coordinates, which turn."""
+        q, v, _, gravity = states.part(slice(None))
+        force, turned = forces_that_push(states)
+        if not self.inverts:
+            by_q, by_v, by_a = self.rows(states.system, (q, v, states["a"], gravity))[:3]
+            return by_q - turned, by_v, by_a
+        by_q, by_v, by_tau = self.rows(states.system, (q, v, states["tau"] + force, gravity))[:3]
+        return by_q + by_tau @ turned, by_v, by_tau
 
     def _written(self, out: Any, answers: Answers) -> Any:
+        return super()._written(self._apart(out), answers)
+
+    def _apart(self, out: Any) -> Any:
+        """Arrays of which none overlaps another."""
         for k, x in enumerate(() if out is None else out):
             if any(isinstance(y, np.ndarray) and isinstance(x, np.ndarray) and np.shares_memory(x, y) for y in out[:k]):
                 raise ModelError("out: the three arrays must not overlap; give each matrix one of its own")
-        return super()._written(out, answers)
+        return out
 
 
 _COUPLED = "kfdyn.dynamics.recursions.coupled.geared"

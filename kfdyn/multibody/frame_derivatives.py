@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_one, expect_system
+from kfdyn.multibody.coordinates.expansion import Bent, Expansion
 from kfdyn.multibody.kinds import expect_no_loops
 from kfdyn.multibody.kinematics import jacobian
 from kfdyn.multibody.parts.hinge import Coordinates
@@ -54,19 +54,19 @@ class Path(NamedTuple):
         Columns of each group, outward: one screw, or all columns of a ball, free or custom hinge.
     Jw, Jl : array, shape (rows, 3, nv)
         Angular and linear halves of the Jacobian of the open tree.
-    X : array, shape (nv_tree, nv), or None
-        Of couplings.
+    way : Expansion or Bent
+        From the rates of the system to those of the open tree.
     """
 
     dofs: list[slice]
     Jw: Array
     Jl: Array
-    X: Array | None
+    way: Expansion
 
     @classmethod
     def of(cls, system: System, q: Array, frame: str) -> Path:
         """The path of a frame for configurations (rows, nq)."""
-        robot, tree, X = system, system.pattern.open_tree, None
+        robot, tree, way = system, system.pattern.open_tree, system.pattern._expansion
         expect_no_loops(
             system,
             "derivatives of a frame",
@@ -75,12 +75,7 @@ class Path(NamedTuple):
         )
         if tree is not system.pattern:
             expect_one(system, "derivatives of frames with couplings")
-            if system.is_curved:
-                raise ModelError(
-                    f"system {system.name!r} has couplings by functions, whose frames have no derivatives here; take "
-                    "system.open_tree"
-                )
-            robot, X, q = tree, system.expansion(), system.expand(q)
+            robot, way, q = tree, way.at(q), system.expand(q)
         here = q.reshape(-1, *system.robots, q.shape[-1])
         J = jacobian(robot, here, frame).reshape(len(q), 6, tree.nv)
         dofs, body = [], tree.carrier(frame)
@@ -91,15 +86,12 @@ class Path(NamedTuple):
             elif hinge.nv:
                 dofs.append(own)
             body = int(tree.parent[body])
-        return cls(dofs[::-1], J[:, :3], J[:, 3:], X)
+        return cls(dofs[::-1], J[:, :3], J[:, 3:], way)
 
-    def tree(self, v: Array) -> Array:
-        """Rates of the open tree."""
-        return v if self.X is None else v @ self.X.T
-
-    def of_system(self, columns: Array) -> Array:
-        """Columns of the open tree as those of the system."""
-        return columns if self.X is None else columns @ self.X
+    @property
+    def J(self) -> Array:
+        """The Jacobian of the open tree, (rows, 6, nv_tree)."""
+        return np.concatenate([self.Jw, self.Jl], axis=1)
 
 
 class _State(NamedTuple):
@@ -168,15 +160,14 @@ def _derivatives(path: Path, v: Array, a: Array) -> tuple[Array, Array, Array]:
 def _bound(
     system: System, frame: str, q: ArrayLike, **rates: ArrayLike | None
 ) -> tuple[tuple[int, ...], Path, list[Array]]:
-    """Leading axes, the path, and rates of the open tree as rows."""
+    """Leading axes, the path, and rates as rows."""
     expect_system(system)
     system.locate(frame)
     arrays = [np.zeros(system.nv) if x is None else checked(system, x, (system.nv,), name) for name, x in rates.items()]
     q = configuration(system, q)
     lead = np.broadcast_shapes(q.shape[:-1], *(x.shape[:-1] for x in arrays))
     rows = [np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in (q, *arrays)]
-    path = Path.of(system, np.ascontiguousarray(rows[0]), frame)
-    return lead, path, [path.tree(x) for x in rows[1:]]
+    return lead, Path.of(system, np.ascontiguousarray(rows[0]), frame), rows[1:]
 
 
 def frame_velocity_derivatives(system: System, q: ArrayLike, v: ArrayLike | None, frame: str) -> VelocityDerivatives:
@@ -208,9 +199,13 @@ def frame_velocity_derivatives(system: System, q: ArrayLike, v: ArrayLike | None
     array([0., 0., 1.])
     """
     lead, path, (rates,) = _bound(system, frame, q, v=v)
-    V_q, _, _ = _derivatives(path, rates, np.zeros_like(rates))
-    J = np.concatenate([path.Jw, path.Jl], axis=1)
-    return VelocityDerivatives(*(path.of_system(x).reshape(*lead, 6, system.nv) for x in (V_q, J)))
+    way = path.way
+    of_tree = way.rates(rates)
+    V_q, _, _ = _derivatives(path, of_tree, np.zeros_like(of_tree))
+    V_q = way.narrowed(V_q)
+    if isinstance(way, Bent):
+        V_q = V_q + path.J @ way.turned_rates(rates)
+    return VelocityDerivatives(*(x.reshape(*lead, 6, system.nv) for x in (V_q, way.narrowed(path.J))))
 
 
 def frame_acceleration_derivatives(
@@ -243,10 +238,17 @@ def frame_acceleration_derivatives(
     >>> kf.frame_acceleration_derivatives(arm, [0.0, 0.0], [1.0, 0.0], None, "lower").dA_dv[3:, 0].round(9) + 0.0
     array([0., 0., 2.])
     """
-    lead, path, rates = _bound(system, frame, q, v=v, a=a)
-    _, A_q, A_v = _derivatives(path, *rates)
-    J = np.concatenate([path.Jw, path.Jl], axis=1)
-    return AccelerationDerivatives(*(path.of_system(x).reshape(*lead, 6, system.nv) for x in (A_q, A_v, J)))
+    lead, path, (rates, more) = _bound(system, frame, q, v=v, a=a)
+    way = path.way
+    of_tree = way.accelerations(rates, more)
+    assert of_tree is not None
+    _, A_q, A_v = _derivatives(path, way.rates(rates), of_tree)
+    A_q, by_v = way.narrowed(A_q), way.narrowed(A_v)
+    if isinstance(way, Bent):
+        turned = way.turned_rates(rates)
+        A_q = A_q + A_v @ turned + path.J @ way.turned_accelerations(rates, more)
+        by_v = by_v + 2.0 * path.J @ turned
+    return AccelerationDerivatives(*(x.reshape(*lead, 6, system.nv) for x in (A_q, by_v, way.narrowed(path.J))))
 
 
 def force_derivatives(system: System, q: Array, force: Array, frame: str) -> tuple[Array, Array]:
@@ -263,11 +265,11 @@ def force_derivatives(system: System, q: Array, force: Array, frame: str) -> tup
                 out[:, own, other] = turned.swapaxes(1, 2)
             else:  # the point moves with j
                 out[:, own, other] = _dot(force[:, 3:], Jw[:, :, own], Jl[:, :, other])
-    J = np.concatenate([Jw, Jl], axis=1)
-    torque = np.einsum("rij,ri->rj", J, force)
-    if path.X is not None:
-        return torque @ path.X, path.X.T @ out @ path.X
-    return torque, out
+    way, torque = path.way, np.einsum("rij,ri->rj", path.J, force)
+    turned = way.narrowed(way.narrowed(out).swapaxes(1, 2)).swapaxes(1, 2)
+    if isinstance(way, Bent):
+        turned = turned + way.turned(torque)[:, :, None] * np.eye(way.nv)
+    return way.forces(torque), turned
 
 
 def _dot(f: Array, a: Array, b: Array) -> Array:

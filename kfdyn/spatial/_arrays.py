@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 
-Array: TypeAlias = NDArray[np.float64]
 ROTATION_TOLERANCE = 1e-8  # of R*R − 1: what is further off is a mistake, not rounding
 SYMMETRY_TOLERANCE = 1e-9  # of the largest entry; sums and shifts stay near 1e-15
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.spatial._arrays import Array, trailing
+from kfdyn.spatial._arrays import trailing
 
 
 def hinge_map_from_constraint(gradient: ArrayLike, tolerance: float = 1e-10) -> Array:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.spatial._arrays import Array, trailing
+from kfdyn.arrays import Array
+from kfdyn.spatial._arrays import trailing
 
 
 def skew(l: ArrayLike) -> Array:

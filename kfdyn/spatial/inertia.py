@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
-from kfdyn.spatial._arrays import Array, check_rotation, index_of, symmetric, together, trailing
+from kfdyn.spatial._arrays import check_rotation, index_of, symmetric, together, trailing
 from kfdyn.spatial.cross import _skew
 from kfdyn.spatial.transform import rigid_transform, transform_inertia
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
-from kfdyn.spatial._arrays import Array, check_rotation, length, together, trailing
+from kfdyn.spatial._arrays import check_rotation, length, together, trailing
 from kfdyn.spatial.cross import _skew
 
 UNIT_TOLERANCE = 1e-6  # a quaternion further from unit length than this is a mistake, not rounding

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
-from kfdyn.spatial._arrays import Array, length, together, trailing
+from kfdyn.spatial._arrays import length, together, trailing
 from kfdyn.spatial.cross import _skew
 from kfdyn.spatial.quaternion import matrix_to_quaternion, quaternion_log, sinc
 

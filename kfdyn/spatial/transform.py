@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.spatial._arrays import (
     ROTATION_TOLERANCE,
-    Array,
     check_rotation,
     index_of,
     symmetric,

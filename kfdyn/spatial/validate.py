@@ -9,8 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.spatial._arrays import SYMMETRY_TOLERANCE, Array, trailing
+from kfdyn.spatial._arrays import SYMMETRY_TOLERANCE, trailing
 from kfdyn.spatial.inertia import inertia_parameters, structure_fault
 
 ROUNDING = 1e-12  # of trace J: what J_c = J + m p~p~ may lose to cancellation

@@ -52,6 +52,35 @@ def test_robots_at_random_and_at_rest(make):
     assert_same(system, np.stack([system.neutral(), system.random_configuration(rng)]), rng)
 
 
+@pytest.mark.parametrize("tips", [["right_foot"], ["right_foot", "left_foot", "right_hand"]])
+def test_contacts_of_a_humanoid(tips):
+    """Feet and a hand that are held, against Pinocchio's derivatives of constrained dynamics."""
+    body, rng = kf.models.humanoid(), np.random.default_rng(len(tips))
+    q = kf.integrate(body, body.neutral(), 0.3 * rng.normal(size=body.nv))
+    system = body.with_loops([kf.Loop(tip, None) for tip in tips])
+    v, tau = rng.normal(size=(2, body.nv))
+    J = np.concatenate([kf.jacobian(body, q, tip) for tip in tips])
+    v = v - np.linalg.pinv(J) @ (J @ v)
+    oracle = pinocchio_model(body)
+    model, at = oracle.model, oracle.v_index
+    joints = [max(k for k, name in enumerate(model.names) if name.startswith(tip + ":")) for tip in tips]
+    held = pin.StdVec_RigidConstraintModel()
+    for joint in joints:
+        held.append(pin.RigidConstraintModel(pin.ContactType.CONTACT_6D, model, joint, pin.SE3.Identity(), pin.LOCAL))
+    data, own = model.createData(), pin.StdVec_RigidConstraintData()
+    for one in held:
+        own.append(one.createData())
+    pin.initConstraintDynamics(model, data, held, own)
+    x, y, z = oracle.q(q), np.zeros(model.nv), np.zeros(model.nv)
+    y[at], z[at] = v, tau
+    a = pin.constraintDynamics(model, data, x, y, z, held, own, pin.ProximalSettings(1e-14, 0.0, 1))
+    close(kf.forward_dynamics(system, q, v, tau), a[at])
+    pin.computeConstraintDynamicsDerivatives(model, data, held, own)
+    ours = kf.forward_dynamics_derivatives(system, q, v, tau)
+    for one, other in zip(ours, (data.ddq_dq, data.ddq_dv, data.ddq_dtau)):
+        close(one, np.array(other)[np.ix_(at, at)])
+
+
 def poses(system, rng):
     """Neutral, right angles on every hinge of one dof, and two random ones."""
     neutral = system.neutral()

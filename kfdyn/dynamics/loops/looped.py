@@ -14,6 +14,10 @@ from kfdyn.dynamics.loops.constrained_hybrid import hybrid_of
 from kfdyn.dynamics.loops.embedding import embedded_forest as forest
 from kfdyn.dynamics.loops.embedding import node_of_body, output_forces, output_rates
 from kfdyn.dynamics.loops.reduced import mass_matrix_sparsity, singular_node
+from kfdyn.dynamics.loops.reduced_derivatives import (
+    forward_dynamics_derivatives_of,
+    inverse_dynamics_derivatives_of,
+)
 from kfdyn.dynamics.simulation.loop_projection import back_onto_loops, onto_loops
 from kfdyn.dynamics.simulation.symplectic.rattle import rattle_step as symplectic_step
 from kfdyn.dynamics.solving.blocks import expect_invertible
@@ -26,10 +30,12 @@ __all__ = [
     "forest",
     "forward_dynamics",
     "forward_dynamics_by",
+    "forward_dynamics_derivatives_of",
     "gravity_slope",
     "hybrid_of",
     "inverse_dynamics",
     "inverse_dynamics_by",
+    "inverse_dynamics_derivatives_of",
     "mass_matrix_by",
     "mass_matrix_inverse",
     "mass_matrix_inverse_by",

@@ -5,6 +5,7 @@ No quantity lists the kinds of systems, and no kind the quantities. A function o
 - like a quantity takes the arguments as they came, and is the kind's own way to that quantity;
 - ``explain_`` and a quantity takes states, and answers those that compiled code declines, or finds the words;
 - like a quantity and ``_by`` takes a method, too, of which the kind may have others than trees;
+- like a quantity and ``_of`` takes states, where the quantity has checked and broadcast what came;
 - ``forest`` makes the estimation problem of states, where nodes are larger than a rigid body;
 - ``blocks`` makes those of its bodies, where a coupling or a loop joins them to larger ones;
 - ``singular_node`` says in words of mechanics which node of that has nothing to move.

@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.flat.smoothing import FlatSmoothed, spread
+from kfdyn.estimation.flat.smoothing import FlatSmoothed, add_products, spread
 from kfdyn.estimation.inference.gradient import Score
 from kfdyn.estimation.inference.smoothed import Smoothed
-from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
+from kfdyn.estimation.model.blocks import Blocks, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,19 +50,9 @@ class FlatScore(Score):
         x, costate = (spread(filt, b.flat, filt.layout.of_state) for b in (columns.x, columns.costate))
         a = spread(filt, columns.a, filt.layout.of_output)
         state, output, parent = ss.arrays.state, ss.arrays.output, np.maximum(ss.tree.parent, 0)
-        return _add(phi, costate, state[parent], x, state), _add(H, a, output, x, state)
-
-
-def _add(known: Blocks, left: FloatArray, left_at: IntArray, right: FloatArray, right_at: IntArray) -> Blocks:
-    """Blocks + left(k) right*(k), where the rows of node k begin at the given places."""
-    out = known.like(known.flat.copy())
-    for nodes, block in known.grouped():
-        r, c = block.shape[1:]
-        if r and c:
-            y = left[left_at[nodes][:, None] + np.arange(r)]
-            x = right[right_at[nodes][:, None] + np.arange(c)]
-            out.flat[out.places(nodes, r * c)] = (block + y @ x.transpose(0, 2, 1)).reshape(nodes.size, -1)
-    return out
+        return (
+            add_products(phi, costate, state[parent], x, state, 1.0), add_products(H, a, output, x, state, 1.0),
+        )  # fmt: skip
 
 
 def score_of(smooth: Smoothed) -> Score:

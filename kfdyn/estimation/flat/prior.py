@@ -60,13 +60,24 @@ def columns_of(ss: StateSpace) -> Columns:
     return Columns(place, of_state, of_output)
 
 
-def finite_model(ss: StateSpace) -> tuple[StateSpace, FloatArray]:
-    """The model with a finite variance s² for each flat state, and s stacked (0 elsewhere).
+def finite_model(ss: StateSpace, s: FloatArray | None = None) -> tuple[StateSpace, FloatArray]:
+    """The model with a finite variance s² for each flat state, and s stacked (0 elsewhere), found unless it is given.
 
     Any finite variance may be added to an infinite one. It keeps D regular where a flat state is measured without
     noise; s² is what the measurements could resolve at best if nothing else were unknown, so that it does not drown
     what the data say, in any units.
     """
+    assert ss.flat is not None
+    s = _scales(ss) if s is None else s
+    Q = ss.Q.flat.copy()
+    nodes = np.searchsorted(ss.arrays.state, ss.flat, side="right") - 1
+    within = ss.flat - ss.arrays.state[nodes]
+    Q[ss.Q.offsets[nodes] + within * (ss.n[nodes] + 1)] += s[ss.flat] ** 2
+    inner = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi, ss.H.flat, Q, ss.R.flat)
+    return inner, s
+
+
+def _scales(ss: StateSpace) -> FloatArray:
     assert ss.flat is not None
     plain = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi, ss.H.flat, ss.Q.flat, ss.R.flat)
     op = Operators(plain)
@@ -84,9 +95,4 @@ def finite_model(ss: StateSpace) -> tuple[StateSpace, FloatArray]:
         exact = np.bincount(columns.of_output, square[i], minlength=place.size)
         value = np.where(information > 0.0, information, np.where(exact > 0.0, exact, 1.0))
         s[place[place >= 0]] = 1.0 / np.sqrt(value[place >= 0])
-    Q = ss.Q.flat.copy()
-    nodes = np.searchsorted(ss.arrays.state, ss.flat, side="right") - 1
-    within = ss.flat - ss.arrays.state[nodes]
-    Q[ss.Q.offsets[nodes] + within * (ss.n[nodes] + 1)] += s[ss.flat] ** 2
-    inner = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi, ss.H.flat, Q, ss.R.flat)
-    return inner, s
+    return s

@@ -39,23 +39,31 @@ class FlatSmoothed(Smoothed):
     columns: Smoothed = field(repr=False, default=None)  # type: ignore[assignment]
 
     @cached_property
-    def _states(self) -> tuple[Blocks, Blocks, Blocks]:
-        parts = zip(
-            (self.finite.costate_plus, self.finite.costate, self.finite.x),
-            (self.columns.costate_plus, self.columns.costate, self.columns.x),
-        )
-        plus, costate, x = (
-            restored(self.flat, own.flat, columns.flat, self.flat.layout.of_state) for own, columns in parts
-        )
-        return self.ss.state_blocks(plus), self.ss.state_blocks(costate), self.ss.state_blocks(x)
+    def costate_plus(self) -> Blocks:
+        """λ⁺(k) = φ*(p,k) λ(p), (..., n_k); 0 at a root."""
+        return self._put_back(self.finite.costate_plus, self.columns.costate_plus)
+
+    @cached_property
+    def costate(self) -> Blocks:
+        """λ(k) = λ⁺ + η + H*a, (..., n_k)."""
+        return self._put_back(self.finite.costate, self.columns.costate)
+
+    @cached_property
+    def x(self) -> Blocks:
+        """Smoothed state x̂(k), (..., n_k): the mean of x given every measurement."""
+        return self._put_back(self.finite.x, self.columns.x)
+
+    def _put_back(self, own: Blocks, columns: Blocks) -> Blocks:
+        return self.ss.state_blocks(restored(self.flat, own.flat, columns.flat, self.flat.layout.of_state))
 
     @cached_property
     def _covariances(self) -> SmoothedCovariances:
         known = self.finite.filt.covariances.smoothed
-        n = self.ss.n
-        of, parts = self.flat.layout.of_state, (self.columns.x, self.columns.costate)
-        x, costate = (spread(self.flat, blocks.flat, of) for blocks in parts)
-        return SmoothedCovariances(add_squares(known.Lambda, costate, n, -1.0), add_squares(known.S, x, n, 1.0))
+        of, at = self.flat.layout.of_state, self.ss.arrays.state
+        x, costate = (spread(self.flat, blocks.flat, of) for blocks in (self.columns.x, self.columns.costate))
+        return SmoothedCovariances(
+            add_products(known.Lambda, costate, at, costate, at, -1.0), add_products(known.S, x, at, x, at, 1.0)
+        )
 
     @property
     def Lambda(self) -> Blocks:
@@ -74,7 +82,8 @@ class FlatSmoothed(Smoothed):
         """Diagonal blocks of the limit of 𝓜⁻¹, (m_k, m_k)."""
         known = InnovationsFactor(self.finite.filt.covariances).inverse_blocks()
         a = spread(self.flat, self.columns.a, self.flat.layout.of_output)
-        return add_squares(known, a, self.ss.m, -1.0)
+        at = self.ss.arrays.output
+        return add_products(known, a, at, a, at, -1.0)
 
 
 def flat_smoother(filt: FlatFiltered, covariances: bool) -> FlatSmoothed:
@@ -86,9 +95,12 @@ def flat_smoother(filt: FlatFiltered, covariances: bool) -> FlatSmoothed:
 
 def restored(filt: FlatFiltered, own: FloatArray, columns: FloatArray, of: IntArray) -> FloatArray:
     """Add the contribution of the estimated flat components; ``of`` is the tree of each entry."""
+    delta = filt.fit.delta
+    if delta.shape[1] == 1:
+        return own + (delta[:, 0] @ columns).reshape(own.shape)
     out = own.reshape(-1, own.shape[-1]).copy()
     for i in range(filt.layout.most):
-        out += filt.fit.delta[:, of, i] * columns[i]
+        out += delta[:, of, i] * columns[i]
     return out.reshape(own.shape)
 
 
@@ -99,12 +111,23 @@ def spread(filt: FlatFiltered, columns: FloatArray, of: IntArray) -> FloatArray:
     return np.einsum("is,sij->sj", columns, filt.fit.W[of])
 
 
-def add_squares(known: Blocks, Y: FloatArray, sizes: IntArray, sign: float) -> Blocks:
-    """Blocks + sign · Y Y* node by node."""
-    out = known.like(known.flat.copy())
-    rows = Blocks(np.zeros(0), sizes)
+def add_products(
+    known: Blocks, left: FloatArray, left_at: IntArray, right: FloatArray, right_at: IntArray, sign: float
+) -> Blocks:
+    """Blocks + sign · L(k) R*(k), node by node, whose rows begin at the given places of L and R (entries, d)."""
+    out = known.like(np.empty_like(known.flat))
     for nodes, block in known.grouped():
-        n = block.shape[1]
-        y = Y[rows.places(nodes, n)]
-        out.flat[out.places(nodes, n * n)] = (block + sign * (y @ y.transpose(0, 2, 1))).reshape(nodes.size, -1)
+        if block.size:
+            product = _parts(left, left_at[nodes], block.shape[1])
+            product = product @ _parts(right, right_at[nodes], block.shape[2]).transpose(0, 2, 1)
+            product *= sign
+            product += block
+            out.put(nodes, product)
     return out
+
+
+def _parts(rows: FloatArray, at: IntArray, size: int) -> FloatArray:
+    """Rows of nodes (count, size, d), which begin at the given places."""
+    if len(rows) == at.size * size and (np.diff(at) == size).all():
+        return rows.reshape(at.size, size, -1)
+    return rows[at[:, None] + np.arange(size)]

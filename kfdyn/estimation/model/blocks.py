@@ -157,6 +157,14 @@ class Blocks(Sequence[FloatArray]):
         """Where the numbers of some nodes' blocks, all of one size, lie in the buffer: (count, size)."""
         return self.offsets[nodes][:, None] + np.arange(size)
 
+    def put(self, nodes: IntArray, values: FloatArray) -> None:
+        """Write the blocks (count, ...) of some nodes in their order, all of one size, none shared."""
+        flat = values.reshape(nodes.size, -1)
+        if flat.size == self.flat.size:  # all of them
+            self.flat[...] = flat.ravel()
+        else:
+            self.flat[self.places(nodes, flat.shape[1])] = flat
+
     def width(self, k: int) -> int:
         """Number of columns of block k; 1 for a vector."""
         return 1 if self.cols is None else int(self.cols[k])

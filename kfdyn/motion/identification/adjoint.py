@@ -15,15 +15,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics import inverse_dynamics_derivatives
 from kfdyn.motion.identification.effects import Effect
 from kfdyn.motion.identification.linear import Linear
 from kfdyn.motion.readings import FEELS
 from kfdyn.multibody import jacobian
-
-Array = NDArray[np.float64]
 
 _ANGLE = 1e-3  # of differences of the Jacobians of Exp, whose fifth derivative is below 1: 1e-14 of error
 

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.motion.identification.adjoint import slopes_of
 from kfdyn.motion.identification.linear import Linear, Motion
-
-Array = NDArray[np.float64]
 
 _WINDOW = 240  # steps from which it is judged
 _STEP = 1e-4  # of logarithms of variances
@@ -30,14 +29,15 @@ def information_of_covariances(parameters: Any, z: Array, which: int, line: Line
     few = part.rows.shape[1]
     x = line.motion.x[:, :few]
     w = np.zeros_like(line.motion.w[:, : few - (not line.problem.carried)])
-    point = Linear(line.model, part, Motion(x, w)).point
+    calm = Motion(x, w, line.motion.variances)
+    point = Linear(line.model, part, calm).point
     nothing = point.at._replace(
         prior=np.zeros_like(point.at.prior), defects=np.zeros_like(point.at.defects), T=0.0 * point.at.T
     )
     point = point._replace(at=nothing)
 
     def gradient(z: Array) -> Array:
-        there = Linear(parameters.models(z)[which], part, Motion(x, w), point)
+        there = Linear(parameters.models(z)[which], part, calm, point)
         found: Array = parameters.pull(z, there, base, slopes_of(there, robot=False), noise_alone=True)[noise]
         there.release()
         return found

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from kfdyn.arrays import Array
 
 _BLIND = 1e-14  # square of what a robot's equations change by, scaled to 1: below it a direction is not seen
 

@@ -11,16 +11,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics import inverse_dynamics, inverse_dynamics_derivatives
 from kfdyn.motion.identification.parameters.log_cholesky import point_mass
 from kfdyn.motion.regressor import inertia_of
 from kfdyn.motion.step import Stepper
 from kfdyn.multibody import System
 from kfdyn.multibody.system import rebuilt
-
-Array = NDArray[np.float64]
 
 # Ten places of a unit mass whose inertias span all: no quadratic but zero vanishes in all of them.
 _PLACES = np.array(

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.motion.identification.adjoint import slopes_of
 from kfdyn.motion.identification.linear import Linear, Log, Motion
 from kfdyn.motion.identification.response import MeanChanges, mean_changes
-
-Array = NDArray[np.float64]
 
 _STEP = 1e-4  # of free numbers without a closed form: leaves 1e-9 of cubic terms and 1e-12 of rounding
 _INFORMED = 1e-2  # standard errors: the step in which the gradient is differenced
@@ -100,15 +98,22 @@ class Held:
             moved.append(x)
         return 0.5 * (H + H.T) + self.parameters.prior(z)[2], moved
 
-    def information(self, z: Array, g: Array, errors: Array) -> Array:
-        """Observed information, minus the derivative of the gradient g at z: one-sided differences of it."""
-        columns = []
+    def information(self, z: Array, errors: Array) -> Array:
+        """Observed information, minus the derivative of the gradient at z: one-sided differences of it.
+
+        A flat prior is taken as one that is wide about the motion, which changes a millionth of it.
+        """
+        logs = []
+        for model, log, motion in zip(self.parameters.models(z), self.logs, self.motions):
+            logs.append(log.near(model, motion) if log.prior.flat.any() else log)
+        near, columns = Held(self.parameters, logs, self.motions), []
+        g = near.gradient(z)
         for i in range(z.size):
             h = min(_INFORMED * errors[i], _LONGEST)
             h = -h if z[i] + h > self.parameters.upper[i] else h
             there = z.copy()
             there[i] += h
-            columns.append((g - self.gradient(there)) / h)
+            columns.append((g - near.gradient(there)) / h)
         H = np.stack(columns, axis=1)
         return 0.5 * (H + H.T)
 

@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
+from kfdyn.estimation.flat.prior import finite_model
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.gradient import Score
 from kfdyn.estimation.inference.score import score_of
@@ -18,7 +19,7 @@ from kfdyn.estimation.nonlinear.trajectory import Linearised, Step, Trajectory
 from kfdyn.motion.identification.effects import Rows
 from kfdyn.motion.model import MotionModel
 
-Array = NDArray[np.float64]
+WIDE = 1e6  #: variances in place of infinite ones, in those that a filter ends with: a millionth of what is known
 
 
 class Log:
@@ -49,16 +50,30 @@ class Log:
         out.rows, out.inputs = self.rows[:, :steps], np.asarray(self.inputs)[:, :steps]
         return out
 
+    def near(self, model: MotionModel, motion: Motion, wide: float = WIDE) -> Log:
+        """The same with a wide prior about where a motion begins in place of a flat one."""
+        prior = self.prior
+        assert motion.variances is not None
+        P0 = prior.P0 + np.diag(np.where(prior.flat, wide * motion.variances[0], 0.0))
+        x0 = motion.x[0, 0]
+        if not prior.flat.all():  # what the prior knows stays
+            d = np.where(prior.flat, 0.0, np.asarray(model.states.minus(prior.x0[None], x0[None])))
+            x0 = np.asarray(model.states.plus(x0[None], d))[0]
+        out = copy(self)
+        out.prior = prior._replace(x0=x0, P0=P0, flat=np.zeros_like(prior.flat))
+        return out
+
     def problem(self, model: MotionModel) -> Trajectory:
         """The smoothing problem of a model of this log."""
         return Trajectory(model, self.rows, self.inputs, self.prior, None, "block")
 
 
 class Motion(NamedTuple):
-    """States (batch, N, nx) and random forces (batch, N−1 or N, p)."""
+    """States (batch, N, nx), random forces (batch, N−1 or N, p), and typical variances (batch, n) of a filter there."""
 
     x: Array
     w: Array
+    variances: Array | None = None
 
 
 class Plain(NamedTuple):
@@ -86,12 +101,17 @@ class Linear:
     def __init__(self, model: MotionModel, log: Log, motion: Motion, point: Linearised | None = None) -> None:
         self.model, self.log, self.motion = model, log, motion
         self.problem = log.problem(model)
-        self.point = self.problem.linearise(*motion) if point is None else point
+        self.point = self.problem.linearise(motion.x, motion.w) if point is None else point
 
     @cached_property
     def state_space(self) -> tuple[Any, Array]:
         """The engine's model and its measurements."""
-        return self.problem._state_space(self.point, None, None)
+        ss, T = self.problem._state_space(self.point, None, None)
+        if ss.flat is not None and self.motion.variances is not None:  # known, so that the engine need not look for it
+            s = np.zeros((self.problem.N, self.problem.size))
+            s[0, : self.problem.n] = np.where(self.log.prior.flat, np.sqrt(self.motion.variances[0]), 0.0)
+            ss._cache["flat"] = finite_model(ss, s.ravel())
+        return ss, T
 
     @cached_property
     def smooth(self) -> Any:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.motion.identification.effects import Rows, combined, effects
 from kfdyn.motion.identification.linear import Linear
 from kfdyn.motion.identification.parameters.by_name import Parameters
 from kfdyn.motion.identification.parameters.groups import ROBOT, Group
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.readings import FEELS
-
-Array = NDArray[np.float64]
 
 _SIGNED = 64  # rows on which directions that change nothing are looked for
 

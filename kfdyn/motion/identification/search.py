@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError
 from kfdyn.motion.identification.covariances import information_of_covariances
 from kfdyn.motion.identification.directions import beside, scaled, visible
@@ -16,8 +17,6 @@ from kfdyn.motion.identification.parameters.groups import ROBOT
 from kfdyn.motion.identification.response import signatures
 from kfdyn.motion.identification.smoothing import moved, smooth
 from kfdyn.motion.identification.start import Start
-
-Array = NDArray[np.float64]
 
 _UNKNOWN = 1e-6  # eigenvalue of the information, scaled to unit diagonal, below which a direction is not known
 _SADDLE = 1e-3  # eigenvalue of the information, scaled to unit diagonal, that differences do not leave
@@ -225,7 +224,7 @@ class Search:
                 message = "the gradient vanishes, but at a saddle; begin elsewhere" if step.least < -_SADDLE else ""
                 break
             if (gain <= _NEAR and not observed) or (small and age > 1) or age >= _MOST_AGE:
-                H = place.held.information(place.z, g, self._errors(H, seen[0]))
+                H = place.held.information(place.z, self._errors(H, seen[0]))
                 observed, age = True, 0
                 continue
             if taken == self.most:
@@ -234,7 +233,7 @@ class Search:
             further = self._advance(place, step, observed)
             if further is None:
                 if not fresh:
-                    H = place.held.information(place.z, g, self._errors(H, seen[0]))
+                    H = place.held.information(place.z, self._errors(H, seen[0]))
                     observed, age = True, 0
                     continue
                 message = "no shorter step raises the likelihood"
@@ -249,7 +248,7 @@ class Search:
             seen = self._turned(seen, place.z, further.z)
             place, g, before, taken = further, slope, gain, taken + 1
         if not observed:
-            H = place.held.information(place.z, g, self._errors(H, seen[0]))
+            H = place.held.information(place.z, self._errors(H, seen[0]))
         at_bound = ~self._free(place.z, g)
         converged = not message
         return Found(place, H, seen, at_bound, taken, converged, message or "the gradient vanishes")
@@ -285,7 +284,7 @@ class Search:
         out = []
         for line, x in zip(place.lines, self.responses):
             d = np.tensordot(dz, x, axes=1)[..., : line.problem.n]
-            out.append(Motion(moved(line.model, line.motion.x, d), line.motion.w))
+            out.append(line.motion._replace(x=moved(line.model, line.motion.x, d)))
         return out
 
 

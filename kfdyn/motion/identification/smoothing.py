@@ -6,8 +6,8 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.in_motion import JointPosition
 from kfdyn.errors import KfdynError
 from kfdyn.estimation.nonlinear.smoother import iterated_kalman_smoother
@@ -15,8 +15,6 @@ from kfdyn.estimation.nonlinear.trajectory import Step
 from kfdyn.motion.identification.linear import Linear, Log, Motion
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.step import Stepper
-
-Array = NDArray[np.float64]
 
 _ITERATIONS = 8  # whole steps before the smoother with a line search is asked
 _TOLERANCE = 1e-7  # of steps, in standard deviations
@@ -28,15 +26,19 @@ def smooth(model: MotionModel, log: Log, motion: Motion) -> Linear:
     before = np.inf
     for _ in range(_ITERATIONS):
         line = Linear(model, log, motion)
-        step = line.problem.quick_step(line.point, None) or line.step
-        size = _size(step)
+        step = _step(line)
+        variances = np.median(step.after[:, :: max(1, step.after.shape[1] // 64)], axis=1)
+        size = float((np.abs(step.d).max(axis=1) / (np.sqrt(variances) + 1e-300)).max(initial=0.0))
         if size <= _TOLERANCE or (size < _STALLED and size > 0.5 * before):
-            return line
+            if motion.variances is not None:
+                return line
+            line.release()
+            return Linear(model, log, motion._replace(variances=variances), line.point)
         line.release()
         if not size < 2.0 * before:
             break
         before = size
-        motion = Motion(moved(model, motion.x, step.d), step.w)
+        motion = Motion(moved(model, motion.x, step.d), step.w, variances)
     found = iterated_kalman_smoother(
         model, log.readings, tau=log.tau, prior=log.given_prior, start=motion, covariances=False
     )
@@ -44,10 +46,17 @@ def smooth(model: MotionModel, log: Log, motion: Motion) -> Linear:
     return Linear(model, log, Motion(x, w))
 
 
-def _size(step: Step) -> float:
-    """The longest component of a step, in typical standard deviations of the filter."""
-    typical = np.sqrt(np.median(step.after[:, :: max(1, step.after.shape[1] // 64)], axis=1)) + 1e-300
-    return float((np.abs(step.d).max(axis=1) / typical).max(initial=0.0))
+def _step(line: Linear) -> Step:
+    """The Gauss–Newton step.
+
+    A flat prior is taken as a wide one about the present motion: what such steps end at is the same, and a compiled
+    call takes them.
+    """
+    problem, point, motion = line.problem, line.point, line.motion
+    if problem.prior.flat.any() and motion.variances is not None and not problem.carried:
+        problem = line.log.near(line.model, motion).problem(line.model)
+        point = problem.linearise(motion.x, motion.w)
+    return problem.quick_step(point, None) or line.step
 
 
 def moved(model: MotionModel, x: Array, d: Array) -> Array:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics import inverse_dynamics, mass_matrix
 from kfdyn.motion.identification.effects import Rows, combined, effects
 from kfdyn.motion.identification.linear import Log, Motion
 from kfdyn.motion.identification.parameters.groups import ROBOT
 from kfdyn.motion.identification.smoothing import free_motion
 from kfdyn.motion.model import MotionModel
-
-Array = NDArray[np.float64]
 
 _HELD = 1.0  # deviation of free numbers from their first values: holds what the torques hardly tell
 _DAMPINGS = 10.0 ** np.arange(-8, 9)  # of Levenberg and Marquardt, in units of the information

@@ -460,6 +460,14 @@ class Bent(Expansion):
         """(∂(Xv)/∂q)*p (..., nv) of a momentum p of the open tree (..., nv_tree)."""
         return self.turned(momentum) * v
 
+    def turned_rates(self, v: Array) -> Array:
+        """∂(Xv)/∂q, (..., nv_tree, nv)."""
+        return self.spread(self.slopes(2) * v[..., self.leads])
+
+    def turned_accelerations(self, v: Array, a: Array) -> Array:
+        """∂(Xa + Ẋv)/∂q, (..., nv_tree, nv); in v it is twice :meth:`turned_rates`."""
+        return self.spread(self.slopes(2) * a[..., self.leads] + self.slopes(3) * v[..., self.leads] ** 2)
+
     def turned(self, tau: Array) -> Array:
         """(∂X/∂q_j)*tau at coordinate j (..., nv): what a force of the open tree gains because X turns.
 

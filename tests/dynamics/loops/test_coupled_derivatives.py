@@ -1,4 +1,4 @@
-"""Derivatives of systems with couplings: by differences of order six, by dense algebra, and what loops are told."""
+"""Derivatives of systems with couplings: by differences of order six, and by dense algebra."""
 
 import numpy as np
 import pytest
@@ -122,19 +122,6 @@ def test_what_is_wrong_is_named():
     light = kf.System([rod, *tips], couplings=[kf.Coupling(["a", "b"], [1.0, 2.0])])
     with pytest.raises(SingularError, match=r"hinges 'a', 'b'.*give"):
         kf.forward_dynamics_derivatives(light, [0.0, 0.0], None, [1.0, 1.0])
-
-
-@pytest.mark.parametrize("function", ["forward_dynamics", "inverse_dynamics"])
-def test_loops_are_refused_with_a_way_that_works(function):
-    """What the words advise: differences of the function along rates that the loops allow."""
-    linkage = kf.models.four_bar()
-    q, z, h = kf.assemble(linkage, [0.4, 0.9, 1.3]), np.zeros(3), 1e-5
-    said = rf"1 loop, .*not implemented.*kf\.{function} along kf\.integrate.*kf\.minimal_coordinates\(system, q\)\.X"
-    with pytest.raises(ModelError, match=said):
-        getattr(kf, f"{function}_derivatives")(linkage, q, z, z)
-    dv = kf.minimal_coordinates(linkage, q).X[:, 0]
-    ahead, behind = (getattr(kf, function)(linkage, kf.integrate(linkage, q, x * dv), z, z) for x in (h, -h))
-    assert np.isfinite((ahead - behind) / (2 * h)).all() and abs(ahead - behind).max() > h
 
 
 def test_stiffness_of_a_coupled_robot_is_exact():

@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.motion.identification.adjoint import Slopes
 from kfdyn.motion.identification.effects import PointMasses, combined, effects
@@ -21,8 +21,6 @@ from kfdyn.motion.readings import Readings
 from kfdyn.motion.regressor import inertia_of
 from kfdyn.motion.step import Stepper
 from kfdyn.multibody.system import rebuilt
-
-Array = NDArray[np.float64]
 
 
 @dataclass

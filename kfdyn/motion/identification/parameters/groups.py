@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics import mass_matrix
 from kfdyn.errors import ModelError
 from kfdyn.motion.identification.parameters.log_cholesky import LogCholesky, point_mass
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.regressor import TEN, ten_of
-
-Array = NDArray[np.float64]
 
 _TINY = 1e-30  # an imaginary step
 _THIN = 1e-3  # thickness of a body over its size, below which it is a plate or a rod: the edge of positive mass

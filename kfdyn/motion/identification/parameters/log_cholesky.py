@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.motion.regressor import inertia_of
-
-Array = NDArray[np.float64]
 
 _DEFINITE = 1e-9  # of the largest second moment: below it the mass lies in a plane, on a line or in a point
 

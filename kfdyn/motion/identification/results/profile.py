@@ -6,13 +6,11 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.motion.identification.linear import Log
 from kfdyn.motion.identification.search import Place, Search
-
-Array = NDArray[np.float64]
 
 
 def profile(parameters: Any, logs: list[Log], place: Place, name: str, values: Array) -> Array:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.estimation.nonlinear.smoother import iterated_kalman_smoother
 from kfdyn.motion.identification.directions import scaled, sparse, words
@@ -19,8 +20,6 @@ from kfdyn.motion.identification.results.table import summary
 from kfdyn.motion.identification.search import Found
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.result import MotionSmoothed
-
-Array = NDArray[np.float64]
 
 _UNKNOWN = 1e-6  # eigenvalue of the information, scaled to unit diagonal, below which a direction is not known
 _MOVED = 1e-4  # part of a number that an unknown direction may move before the number is not known
