@@ -30,7 +30,6 @@ class Quadratic(NamedTuple):
     """min Σ ½ x*Q x + q*x + ½ r u*u + g*u + u*M x(k − 1),  x(k) = A x(k − 1) + B u(k) + c(k), x before the first 0.
 
     Arrays (P, N, ...) of P problems; r (P,); ``rows`` C x = value, and ``x_limits``, are those of one problem alone.
-    Where ``clipped`` (P,), what is negative in the weights Q − M*M/r of states becomes 0, so that there is a minimum.
     """
 
     A: Array
@@ -45,7 +44,6 @@ class Quadratic(NamedTuple):
     low: Array
     high: Array
     x_limits: tuple[Array, Array] | None = None
-    clipped: NDArray[np.bool_] | None = None
 
 
 class Step(NamedTuple):
@@ -159,10 +157,6 @@ def _free(problem: Quadratic, active: NDArray[np.int8]) -> Step:
         Q, q = Q.copy(), q.copy()
         Q[:, :-1] -= np.swapaxes(M[:, 1:], 2, 3) @ (inverse * M[:, 1:])
         q[:, :-1] -= inverse[..., 0] * (g[:, 1:, None, :] @ M[:, 1:])[:, :, 0]
-    if problem.clipped is not None and problem.clipped.any():
-        values, vectors = np.linalg.eigh(Q[problem.clipped])
-        Q = Q.copy()
-        Q[problem.clipped] = (vectors * np.maximum(values, 0.0)[..., None, :]) @ np.swapaxes(vectors, 2, 3)
     ss = _model(A, B, Q, problem.r)
     inputs = q.ravel(), c.ravel(), -g.ravel()
     try:

@@ -18,8 +18,7 @@ from kfdyn.motion.planning.shooting import Linear, Point, Shooting
 Index = NDArray[np.intp]
 
 #: Lengths of steps that are tried together when the whole one does not do.
-WHOLE, LONGER = np.ones(1), np.array([1.0, 2.0, 4.0, 8.0, 16.0])
-SHORTER = 0.5 ** np.arange(1, 13)
+WHOLE, SHORTER = np.ones(1), 0.5 ** np.arange(1, 13)
 #: Part of the promised decrease that a step must bring, and what rounding is of a cost.
 SUFFICIENT, ROUNDING = 1e-4, 1e-12
 #: Gauss–Newton is slow where a step brings less than this part of the cost, or only so much of it can be taken.
@@ -80,7 +79,6 @@ class Search:
         self.pulled = 0  # steps in a row in which exact goals were out of reach
         self.stiffness: Array | None = None if shooting.exact.any() else np.zeros(0)
         self.costate: Array | None = None
-        self.clipped = np.zeros(plans, bool)
         self.pull = np.zeros((plans, len(shooting.at), len(shooting.exact)))  # multipliers of exact goals
         self.active = np.zeros((plans, shooting.steps, p), np.int8)
         self.weight = np.zeros(plans)  # of gaps and goals that are missed
@@ -134,44 +132,50 @@ class Search:
     # --- one step
 
     def step(self, point: Point, linear: Linear) -> Step:
-        """Solve the linear-quadratic problem, with as much curvature as leaves it a minimum."""
+        """Solve the linear-quadratic problem, with curvature where it leaves a minimum."""
+        curved = self.curved & self.newton & (self.costate is not None)
         xx = sx = None
-        if self.newton and self.costate is not None and self.curved.any():
+        if curved.any():
+            assert self.costate is not None
             xx, sx = self.of.curvature(point, linear, self.costate, self._pulls(point))
-            xx[~self.curved], sx[~self.curved] = 0.0, 0.0
-        self.clipped = clipped = np.zeros(self.of.plans, bool)
+            xx[~curved], sx[~curved] = 0.0, 0.0
         while True:
-            problem = self._problem(point, linear, xx, sx)._replace(clipped=clipped)
+            problem = self._problem(point, linear, xx, sx)
             try:
-                step = minimise(problem, self.active)
+                step = self._minimised(problem, point, linear, xx is not None)
             except NotConvex as error:
-                if (xx is None or clipped[error.plan]) and self.pulled:
+                if xx is not None and sx is not None and curved[error.plan]:  # Gauss–Newton's step always exists
+                    curved[error.plan], xx[error.plan], sx[error.plan] = False, 0.0, 0.0
+                    continue
+                if self.pulled:
                     self.refuse(point)
-                if xx is None or clipped[error.plan]:
-                    raise ModelError(
-                        "the plan's linear-quadratic problem has lost its digits; give goals and torques covariances "
-                        "that differ less, or make soft goals exact"
-                    ) from None
-                clipped[error.plan] = True
-                continue
-            except Unsettled as error:
-                if self.of.bounds.on_states:
-                    return self._within(point, linear, error.step)
-                if self.stiffness is None:  # how stiff goals are, torques without limits tell, too
-                    free = np.full(problem.g.shape, np.inf)
-                    step = minimise(problem._replace(low=-free, high=free), 0 * self.active)
-                elif self.exact:
-                    return self._pulled(problem, point, linear)
-                else:  # the rollout keeps torques within
-                    return error.guess._replace(settled=False)
-            except ModelError:
-                if self.stiffness is None or not (self.of.bounds.on_torques or xx is not None):
-                    raise
-                return self._pulled(problem, point, linear)
+                raise ModelError(
+                    "the plan's linear-quadratic problem has lost its digits; give goals and torques covariances "
+                    "that differ less, or make soft goals exact"
+                ) from None
             if self.stiffness is not None:
-                self.pulled = 0
                 return step
             self._stiffen(step)
+
+    def _minimised(self, problem: Quadratic, point: Point, linear: Linear, curved: bool) -> Step:
+        """The minimum; where limits and exact goals leave none that is found, what leads nearer."""
+        try:
+            step = minimise(problem, self.active)
+        except Unsettled as error:
+            if self.of.bounds.on_states:
+                return self._within(point, linear, error.step)
+            if self.stiffness is None:  # how stiff goals are, torques without limits tell, too
+                free = np.full(problem.g.shape, np.inf)
+                return minimise(problem._replace(low=-free, high=free), 0 * self.active)
+            if self.exact:
+                return self._pulled(problem, point, linear)
+            return error.guess._replace(settled=False)  # the rollout keeps torques within
+        except ModelError:
+            if self.stiffness is None or not (self.of.bounds.on_torques or curved):
+                raise
+            return self._pulled(problem, point, linear)
+        self.pulled = 0 if self.stiffness is not None else self.pulled
+        return step
 
     def _pulled(self, problem: Quadratic, point: Point, linear: Linear) -> Step:
         """The step where exact goals are out of reach for now: they pull by their multipliers and stiffness alone."""
@@ -292,7 +296,7 @@ class Search:
         here = point.cost + self.weight * self._violation(point)
         new = Point(*(part.copy() for part in point))
         moved = np.zeros(plans, bool)
-        for alphas in (LONGER if self.clipped.any() else WHOLE, SHORTER):
+        for alphas in (WHOLE, SHORTER):
             left = np.flatnonzero(~moved)
             if not left.size:
                 break
@@ -310,7 +314,6 @@ class Search:
                 mine = np.flatnonzero(good & (which == plan))
                 if mine.size:
                     moved[plan] = True
-                    mine = mine[np.argsort(there[mine], kind="stable")] if self.clipped[plan] else mine
                     for whole, part in zip(new, trial):
                         whole[plan] = part[mine[0]]
                     slow = here[plan] - there[mine[0]] < SLOW * abs(here[plan])
