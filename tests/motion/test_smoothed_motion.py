@@ -189,12 +189,14 @@ def test_what_cannot_be_is_named():
     make = {"force_noise": np.ones(6)}
     with pytest.raises(ModelError, match="time does not run backwards"):
         kf.MotionModel(arm, -0.01, [S.JointPosition(1.0)], **make)
-    with pytest.raises(ShapeError, match=r"JointPosition\(\): its cov must be a number, \(6,\) or \(6, 6\)"):
+    with pytest.raises(
+        ShapeError, match=r"JointPosition\(\) reads 6 numbers; its cov must be a number, \(6,\) or \(6, 6\)"
+    ):
         kf.MotionModel(arm, 0.01, [S.JointPosition(np.ones(5))], **make)
     with pytest.raises(ModelError, match="no body or frame 'hand'"):
         kf.MotionModel(arm, 0.01, [S.Position("hand", 1.0)], **make)
-    with pytest.raises(ModelError, match=r"ForceTorque\('joint_6'\) has no place in a motion"):
-        kf.MotionModel(arm, 0.01, [S.ForceTorque("joint_6", 1.0)], **make)
+    with pytest.raises(ModelError, match=r"ExternalForce\('link_6'\) has no place in a motion"):
+        kf.MotionModel(arm, 0.01, [S.ExternalForce("link_6", 1.0)], **make)
     with pytest.raises(ModelError, match="which estimate_dynamics is given"):
         kf.estimate_dynamics(arm, np.zeros(6), None, [S.JointPosition(1.0)], [np.zeros(6)])
     moves = kf.MotionModel(arm, 0.01, [S.JointPosition(1.0), S.Position("link_6", 1.0)], **make)

@@ -38,7 +38,7 @@ class FilteredModels:
     >>> walk = kf.StateSpace.chain(one, one, one, one, x0=[0.0], P0=one, steps=3)
     >>> filt = kf.kalman_filter(kf.StateSpaceBatch(walk, xi=[[0.0, 0.0, 0.0], [5.0, 0.0, 0.0]]), [1.0, 2.0, 3.0])
     >>> filt.llf.round(4), filt.P_plus[2].shape
-    (array([-4.92  , -7.6662]), (1, 1, 1))
+    (array([-5.2316, -8.3085]), (2, 1, 1))
     """
 
     ss: StateSpaceBatch
@@ -163,7 +163,7 @@ class ScoredModels:
     >>> walk = kf.StateSpace.chain(one, one, one, one, x0=[0.0], P0=one, steps=2)
     >>> kf.score(kf.StateSpaceBatch(walk, xi=[[0.0, 0.0], [1.0, 0.0]]), [3.0, 1.0]).xi.round(6)
     array([[ 1.4, -0.2],
-           [ 1. ,  0. ]])
+           [ 0.8, -0.4]])
     """
 
     llf: FloatArray

@@ -51,7 +51,7 @@ class StateSpaceBatch:
     >>> walk = kf.StateSpace.chain(one, one, one, one, x0=[0.0], P0=one, steps=4)
     >>> many = kf.StateSpaceBatch(walk, R=np.array([0.5, 1.0, 2.0]).reshape(3, 1, 1, 1))
     >>> len(many), kf.kalman_filter(many, [1.0, 0.5, 2.0, 2.5]).llf.round(4)
-    (3, array([-5.6842, -6.2236, -7.0055]))
+    (3, array([-5.9256, -6.3433, -6.9578]))
     """
 
     def __init__(

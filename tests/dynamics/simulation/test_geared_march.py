@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.dynamics.simulation import fixed_steps, marching
+from kfdyn.dynamics.simulation import compiled_stepper, fixed_steps
 from kfdyn.errors import KfdynError, SingularError
 
 METHODS = ("rk4", "euler", "implicit")
@@ -175,14 +175,14 @@ def test_a_piece_without_an_answer_is_marched_step_by_step(monkeypatch):
     system, q, v, _ = geared(1)
     t = np.linspace(0.0, 0.004, 5)
     expected = kf.simulate(system, q, v, t)
-    calls, real = [], marching.MARCH
+    calls, real = [], compiled_stepper.MARCH
 
     def failing(*given, **more):
         calls.append(given)
         return real(*given, **more) if len(calls) == 1 else 0
 
-    monkeypatch.setattr(marching, "_PATIENCE", 1)
-    monkeypatch.setattr(marching, "MARCH", failing)
+    monkeypatch.setattr(compiled_stepper, "_PATIENCE", 1)
+    monkeypatch.setattr(compiled_stepper, "MARCH", failing)
     found = kf.simulate(system, q, v, t)
     assert len(calls) == 2
     for name in ("q", "v", "work"):
