@@ -211,5 +211,5 @@ def test_what_cannot_be_is_named():
     with pytest.raises(ModelError, match=r"prior must be \(q0, v0, P0\)"):
         kf.MotionModel(arm, 0.01, [S.JointPosition(1.0)], prior=np.zeros(6), **make)
     looped = kf.models.double_pendulum().with_loops([kf.Loop("lower", None, rows=(3,))])
-    with pytest.raises(ModelError, match="has loops"):
+    with pytest.raises(ModelError, match="has 1 loop"):
         kf.MotionModel(looped, 0.01, [], force_noise=np.ones(2))
