@@ -52,17 +52,16 @@ class Functions:
     def __init__(self, framework: ModuleType) -> None:
         self.framework: Any = framework
 
-    def _of(self, system: System, name: str, given: dict[str, Any], frame: str | None = None) -> Any:
+    def _of(self, system: System, name: str, given: dict[str, Any], *frame: str) -> Any:
         """The answers of an operation to q, and to what else is given, which is (..., nv)."""
         coordinates.expect_served(system)
-        operation = Operation(name, system, frame)
+        for asked in frame:
+            system.locate(asked)  # or the words why not
+        operation = Operation(name, system, *frame)
         found = self.framework.straight(operation, *given.values())
         if found is not None:
             return found
-        arrays = self._given(system, **given)
-        if frame is not None:
-            system.locate(frame)  # or the words why not
-        return self.framework.call(operation, *arrays)
+        return self.framework.call(operation, *self._given(system, **given))
 
     def _of_robots(self, system: System, name: str, given: dict[str, Any], robots: Any) -> Any:
         """The same, of robots with parameters of their own if there are some."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError, shown
@@ -98,7 +98,7 @@ class SystemBatch:
         name = f"{self.name}[{index}]"
         return self.pattern.like(rebuilt(tuple(bodies), tree.gravity, dict(tree.frames), name, tree.indefinite_inertia))
 
-    def some(self, which: slice) -> SystemBatch:
+    def some(self, which: slice | NDArray[np.int64]) -> SystemBatch:
         """Some of the robots."""
         arrays = (self.inertia, self.position, self.armature, self.damping, self.stiffness)
         return SystemBatch(self.pattern, *(x[which] for x in arrays))

@@ -200,6 +200,9 @@ def test_what_is_not_served_is_refused():
         kj.forward_dynamics(arm, [0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0])
     with pytest.raises(ModelError, match="no body or frame 'hand'"):
         kj.jacobian(arm, [0.0, 0.0], "hand")
+    for nowhere in (None, 3, ["upper"]):
+        with pytest.raises(ModelError, match="no body or frame"):
+            jax.jit(lambda q, frame=nowhere: kj.jacobian(arm, q, frame))(jnp.zeros(2))
     skate = kf.Hinge.custom([[0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0]])
     blade = kf.System([kf.Body("blade", np.eye(6), skate)])
     with pytest.raises(ModelError, match="hinge 'blade': a custom hinge has fewer directions than its pose"):

@@ -119,7 +119,8 @@ class Motion:
             robots: Any = self.system
             of_all = {name: getattr(self, name) for name in ("damping", "stiffness")}
             one |= {name: own(x, 1) for name, x in of_all.items()}
-            one |= {"system": robots[where[-1]], "_damped": {}, "kept": {}}
+            at = where[-1]
+            one |= {"system": robots.some(at) if np.ndim(at) else robots[at], "_damped": {}, "kept": {}}
         return replace(self, **one)
 
     def asked(self, t: float, q: Array, v: Array) -> tuple[Any, Array | None]:

@@ -38,7 +38,7 @@ def march(
         return *step_by_step(driven, q, v, times, method, substeps, advance), None
     marching = March(driven, method, substeps, lead)
     if marching.is_known:
-        marched = marching.whole(q, v, times, advance)
+        marched = marching.in_blocks(q, v, times, advance)
         for row in np.flatnonzero(marched.reached < nt - 1):
             where = tuple(int(i) for i in np.unravel_index(row, lead)) if lead else ()
             i, alone = int(marched.reached[row]), driven.of_row(where, lead)
