@@ -49,9 +49,7 @@ def operations(modes: int) -> tuple[int, int]:
 def run(quick: bool = False) -> Report:
     from kfdyn.dynamics import behind_modes, partition_hinges, succession
     from kfdyn.dynamics.flexible import solve
-    from kfdyn.dynamics.hybrid import marks
     from kfdyn.estimation.inference.riccati import _run
-    from kfdyn.multibody.flexible.packed_flexible import flexible_model_of
 
     budget = 0.05 if quick else 1.0
     rows, numbers = [], {}
@@ -60,6 +58,7 @@ def run(quick: bool = False) -> Report:
         q, v = system.random_configuration(0, bent=0.01), np.zeros(system.nv)
         tau, (out, other) = np.ones(system.nv), np.empty((2, system.nv))
         led = ~system.elastic  # hinges led, modes free
+        marked = led.astype(np.int64)
         whole = kf.as_estimation(system, q, v)
         split = partition_hinges(whole, succession(system), transitions=behind_modes(system))
         square = partition_hinges(whole, succession(system))
@@ -67,7 +66,6 @@ def run(quick: bool = False) -> Report:
         a = kf.forward_dynamics(system, q, v, tau)
         engine = kf.forward_dynamics(system, q, v, tau, method="engine")
         assert np.abs(a - engine).max() < 1e-8 * np.abs(a).max()
-        held = marks(flexible_model_of(system), led)
         forces, answers = kf.inverse_dynamics(system, q, v, a), kf.hybrid_dynamics(system, q, v, tau, tau, led)
         assert np.abs(forces - tau).max() < 1e-8 * np.abs(a).max()
         for got, wanted in zip(answers, solve.hybrid_by_engine(system, q, v, tau * ~led, tau * led, led)):
@@ -83,7 +81,7 @@ def run(quick: bool = False) -> Report:
             "inverse": lambda s=system, given=(q, v, tau, None, system.gravity, out): solve.FLEXIBLE_INVERSE(
                 s, 1, *given
             ),
-            "hybrid": lambda s=system, given=(*held, q, v, tau, tau, None, system.gravity, out, other): (
+            "hybrid": lambda s=system, given=(marked, q, v, tau, tau, None, system.gravity, out, other): (
                 solve.FLEXIBLE_HYBRID(s, 1, *given)
             ),
             "inverse, call": lambda s=system, q=q, v=v, t=tau: kf.inverse_dynamics(s, q, v, t),

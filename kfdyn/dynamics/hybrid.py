@@ -15,7 +15,6 @@ from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
-from kfdyn.multibody.calls.packed_model import Model, model_of
 from kfdyn.multibody.parts.body import as_floats
 
 Mask = NDArray[np.bool_]
@@ -97,18 +96,9 @@ def hybrid_dynamics(
         states.expect_invertible(~mask)
         return found
 
-    held = mask.astype(np.int64)
-    marked = marks(model_of(system), mask) if HYBRID.serving(system) is HYBRID else (held, held)
-    answers: tuple[Array, Array] = HYBRID.rows(system, (*marked, q, v, tau, a, external_forces, gravity), None, explain)
+    given = (mask.astype(np.int64), q, v, tau, a, external_forces, gravity)
+    answers: tuple[Array, Array] = HYBRID.rows(system, given, None, explain)
     return answers
-
-
-def marks(model: Model, prescribed: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Dofs that are prescribed, and bodies of whose hinge's dofs some are."""
-    index = model.tables["index"]
-    counted = np.concatenate([[0], np.cumsum(prescribed)])
-    first, last = index[:, 4], index[:, 5]
-    return prescribed.astype(np.int64), (counted[last] > counted[first]).astype(np.int64)
 
 
 def _by_engine(states: States, mask: Mask) -> dict[str, Array]:
@@ -163,8 +153,9 @@ class _Hybrid(Solver):
 
     def bound(self, system: System, arguments: tuple[Any, ...]) -> Any:
         """The arguments, checked by name where they are given."""
-        mask, (q, v, tau, a, *others) = arguments[0] != 0, arguments[2:]
-        return super().bound(system, (*arguments[:2], q, v, _known(tau, ~mask, "tau"), _known(a, mask, "a"), *others))
+        marked, q, v, tau, a, *others = arguments
+        mask = marked != 0
+        return super().bound(system, (marked, q, v, _known(tau, ~mask, "tau"), _known(a, mask, "a"), *others))
 
 
 HYBRID = _Hybrid(

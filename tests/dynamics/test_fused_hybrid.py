@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kfdyn as kf
-from kfdyn.dynamics.hybrid import HYBRID, marks
+from kfdyn.dynamics.hybrid import HYBRID
 from kfdyn.errors import KfdynError
 from kfdyn.multibody.calls.packed_model import model_of
 
@@ -38,7 +38,7 @@ def test_hybrid_is_the_engine(n, seed, size, share):
     q, v, tau, a, force = motion(system, rng, size)
     g, mask = rng.normal(size=3), rng.random(system.nv) < share
     unread = np.where(mask, np.nan, tau), np.where(mask, a, np.nan)
-    answers, fine = HYBRID.attempt(system, (*marks(model_of(system), mask), q, v, *unread, force, g))
+    answers, fine = HYBRID.attempt(system, (mask.astype(np.int64), q, v, *unread, force, g))
     assert fine
     expected = engine(system, q, v, tau, a, mask, force, g)
     np.testing.assert_array_equal(answers[0][:, ~mask], tau[:, ~mask])
@@ -53,8 +53,8 @@ def test_hybrid_is_the_engine(n, seed, size, share):
 def test_nothing_prescribed_is_forward_dynamics_to_the_bit():
     system, rng = kf.models.random_tree(11, seed=2), np.random.default_rng(0)
     q, v, tau, a, force = motion(system, rng, 9)
-    marked = marks(model_of(system), np.zeros(system.nv, dtype=bool))
-    got, fine = HYBRID.attempt(system, (*marked, q, v, tau, a, force, None))
+    marked = np.zeros(system.nv, dtype=np.int64)
+    got, fine = HYBRID.attempt(system, (marked, q, v, tau, a, force, None))
     assert fine
     np.testing.assert_array_equal(got[0], tau)
     np.testing.assert_array_equal(got[1], kf.forward_dynamics(system, q, v, tau, force))
@@ -125,7 +125,7 @@ def test_lanes_and_plain_numbers_do_not_show():
     for rows, enter in ((11, HYBRID.compiled(2)), (1, lambda address, _, *args: HYBRID.plain(model, *args))):
         got = np.full((2, rows, system.nv), np.nan)
         arrays = [x[:rows] for x in (q, v, tau, a, force)]
-        assert enter(model.address, 0, *marks(model, mask), *arrays, system.gravity, *got) == 1
+        assert enter(model.address, 0, mask.astype(np.int64), *arrays, system.gravity, *got) == 1
         for one, wanted in zip(got, expected):
             # a float may be rounded otherwise than a lane: the compiler fuses other products
             atol = 1e-11 * np.abs(wanted).max() * (rows == 1)

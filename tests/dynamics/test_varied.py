@@ -37,6 +37,10 @@ def states(batch, rng):
     return q, *rng.normal(size=(3, batch.size, nv)), rng.normal(size=(batch.size, batch.n_bodies, 6))
 
 
+def hybrid(system, q, v, tau, a):
+    return np.stack(kf.hybrid_dynamics(system, q, v, tau, a, np.arange(system.nv) % 3 == 0), axis=-2)
+
+
 @pytest.mark.parametrize("name", ROBOTS)
 @pytest.mark.parametrize("size", [1, 5, 19])
 def test_dynamics_to_the_bit(name, size):
@@ -45,7 +49,7 @@ def test_dynamics_to_the_bit(name, size):
     q, v, a, tau, push = states(batch, rng)
     for function, arguments in (
         (kf.forward_dynamics, (q, v, tau, push)), (kf.inverse_dynamics, (q, v, a, push)), (kf.bias_forces, (q, v)),
-        (kf.mass_matrix, (q,)), (kf.mass_matrix_inverse, (q,)), (kf.mass_matrix_logdet, (q,)),
+        (hybrid, (q, v, a, a)), (kf.mass_matrix, (q,)), (kf.mass_matrix_inverse, (q,)), (kf.mass_matrix_logdet, (q,)),
         (kf.gravity_torques, (q,)), (kf.forward_dynamics_derivatives, (q, v, tau)),
         (kf.inverse_dynamics_derivatives, (q, v, a)), (kf.kinetic_energy, (q, v)), (kf.potential_energy, (q,)),
         (kf.center_of_mass, (q,)), (kf.momentum, (q, v)), (kf.centroidal_momentum, (q, v)),

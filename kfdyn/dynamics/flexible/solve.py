@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.flexible.assembly import FlexibleForest, attached_forces, flexible_forest
-from kfdyn.dynamics.hybrid import marks
 from kfdyn.dynamics.inverse import expect_all_actuated
 from kfdyn.dynamics.operational_space import through_inverse
 from kfdyn.dynamics.solving.forest import States, expect_method, told_place
@@ -260,8 +259,9 @@ def hybrid_dynamics(
     mask = np.asarray(prescribed, dtype=bool)
     torque = system.checked(np.where(mask, 0.0, tau), system.nv, "tau")
     rate = system.checked(np.where(mask, a, 0.0), system.nv, "a")
-    held = marks(flexible_model_of(system), mask)
-    answers = _run(FLEXIBLE_HYBRID, 2, system, held, q, v, external_forces, gravity, tau=torque, a=rate)
+    answers = _run(
+        FLEXIBLE_HYBRID, 2, system, (mask.astype(np.int64),), q, v, external_forces, gravity, tau=torque, a=rate
+    )
     if answers is not None:
         return answers[0], answers[1]
     return hybrid_by_engine(system, q, v, torque, rate, mask, external_forces, gravity)

@@ -52,6 +52,14 @@ class Held(Many):
 class Hybrid(Filter):
     """A filter some of whose measurements are missing."""
 
+    def is_held(self, body):
+        """Whether some dof of a body's hinge is prescribed."""
+        held = local(0)
+        for i in dofs(self.robot, body):
+            for _ in if_(self.row.prescribed[i] != 0):
+                held.set(1)
+        return held != 0
+
     def prescribe(self, body):
         """η ← η + H_p* a_p; the row of a revolute hinge goes to H like those of the others."""
         here = self.bodies[body.t]
@@ -63,7 +71,7 @@ class Hybrid(Filter):
 
     def filtered(self, body, state=None):
         """Gather one body, prescribed or not."""
-        for held in if_else(self.row.held[body.t] != 0):
+        for held in if_else(self.is_held(body)):
             if held:
                 filter_node(Held(self, body, known=self.prior(body, state, prescribed=True)))
             else:
@@ -71,7 +79,7 @@ class Hybrid(Filter):
 
     def smoothed(self, body):
         """Scatter to one body."""
-        for held in if_else(self.row.held[body.t] != 0):
+        for held in if_else(self.is_held(body)):
             if held:
                 smooth_node(Held(self, body))
             else:
@@ -83,7 +91,7 @@ def hybrid_dynamics(f):
     robot, row = f.robot, f.row
     f.sweep_outward()
     for body in outward(robot):
-        for _ in if_(row.held[body.t] != 0):
+        for _ in if_(f.is_held(body)):
             f.prescribe(body)
     least = f.gather()
     f.scatter()
@@ -117,6 +125,6 @@ GIVEN = [
     GRAVITY,
 ]  # fmt: skip
 ANSWERS = [Given("all_tau", ("nv",)), A]
-MARKS = [Parameter("prescribed", "i"), Parameter("held", "i")]
+MARKS = [Parameter("prescribed", "i")]
 
 HYBRID = entry(hybrid_dynamics, Hybrid, GIVEN, ANSWERS, MARKS)

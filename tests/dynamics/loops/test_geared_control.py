@@ -195,7 +195,7 @@ def test_plain_recursions_agree():
         (
             HYBRID,
             (
-                *[case.held.astype(np.int64)] * 2, case.q, case.v, case.tau, case.a, case.force, case.gravity,
+                case.held.astype(np.int64), case.q, case.v, case.tau, case.a, case.force, case.gravity,
                 out["tau"], out["a"],
             ),
         ),
