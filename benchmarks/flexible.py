@@ -48,7 +48,10 @@ def operations(modes: int) -> tuple[int, int]:
 
 def run(quick: bool = False) -> Report:
     from kfdyn.dynamics import behind_modes, partition_hinges, succession
-    from kfdyn.dynamics.flexible import solve
+    from kfdyn.dynamics.forward import FORWARD
+    from kfdyn.dynamics.hybrid import HYBRID, by_engine
+    from kfdyn.dynamics.inverse import INVERSE
+    from kfdyn.dynamics.solving.forest import States
     from kfdyn.estimation.inference.riccati import _run
 
     budget = 0.05 if quick else 1.0
@@ -68,27 +71,23 @@ def run(quick: bool = False) -> Report:
         assert np.abs(a - engine).max() < 1e-8 * np.abs(a).max()
         forces, answers = kf.inverse_dynamics(system, q, v, a), kf.hybrid_dynamics(system, q, v, tau, tau, led)
         assert np.abs(forces - tau).max() < 1e-8 * np.abs(a).max()
-        for got, wanted in zip(answers, solve.hybrid_by_engine(system, q, v, tau * ~led, tau * led, led)):
+        for got, wanted in zip(answers, by_engine(States.of(system, q, v, tau=tau * ~led, a=tau * led), led).values()):
             assert np.abs(got - wanted).max() < 1e-8 * np.abs(wanted).max()
         runs: dict[str, Callable[[], object]] = {
             "whole": lambda ss=whole, seen=every: _run(ss, seen, "block"),
             "univariate": lambda ss=whole, seen=every: _run(ss, seen, "univariate"),
             "split": lambda ss=split.ss, seen=parts: _run(ss, seen, "block"),
             "split, all states": lambda ss=square.ss, seen=wide: _run(ss, seen, "block"),
-            "sweep": lambda s=system, given=(q, v, tau, None, system.gravity, out): solve.FLEXIBLE_FORWARD(
+            "sweep": lambda s=system, given=(q, v, tau, None, system.gravity, out): FORWARD(s, 1, *given),
+            "inverse": lambda s=system, given=(q, v, tau, None, system.gravity, out): INVERSE(s, 1, *given),
+            "hybrid": lambda s=system, given=(marked, q, v, tau, tau, None, system.gravity, out, other): HYBRID(
                 s, 1, *given
-            ),
-            "inverse": lambda s=system, given=(q, v, tau, None, system.gravity, out): solve.FLEXIBLE_INVERSE(
-                s, 1, *given
-            ),
-            "hybrid": lambda s=system, given=(marked, q, v, tau, tau, None, system.gravity, out, other): (
-                solve.FLEXIBLE_HYBRID(s, 1, *given)
             ),
             "inverse, call": lambda s=system, q=q, v=v, t=tau: kf.inverse_dynamics(s, q, v, t),
             "hybrid, call": lambda s=system, q=q, v=v, t=tau, led=led: kf.hybrid_dynamics(s, q, v, t, t, led),
-            "inverse, engine": lambda s=system, q=q, v=v, t=tau: solve.inverse_by_engine(s, q, v, t),
-            "hybrid, engine": lambda s=system, q=q, v=v, t=tau, led=led: solve.hybrid_by_engine(
-                s, q, v, t * ~led, t * led, led
+            "inverse, engine": lambda s=system, q=q, v=v, t=tau: kf.inverse_dynamics(s, q, v, t, method="operators"),
+            "hybrid, engine": lambda s=system, q=q, v=v, t=tau, led=led: by_engine(
+                States.of(s, q, v, tau=t * ~led, a=t * led), led
             ),
         }
         times = {name: t / BODIES for name, t in race(runs, budget).items()}

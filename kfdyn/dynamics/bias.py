@@ -106,6 +106,7 @@ BIAS = Solver(
     "kfdyn.dynamics.recursions.inverse",
     "INVERSE",
     coupled=True,
+    bending="kfdyn.dynamics.recursions.flexible.flexible_inverse",
     explain=by_engine,
     inverts=False,
     minimal="bias",

@@ -137,6 +137,7 @@ FORWARD = Solver(
     "FORWARD",
     coupled="kfdyn.dynamics.recursions.coupled.geared",
     explain=by_engine,
+    bending="kfdyn.dynamics.recursions.flexible.flexible_filter",
     most=DENSE,
 )
 

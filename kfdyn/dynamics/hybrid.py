@@ -85,14 +85,10 @@ def hybrid_dynamics(
     """
     expect_system(system)
     mask = _mask(system, prescribed)
-    own = own_way(system, "hybrid_dynamics")
-    if own is not None:
-        found: tuple[Array, Array] = own(system, q, v, tau, a, mask, external_forces, gravity)
-        return found
 
     def explain(states: States) -> dict[str, Array]:
         with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused, with words
-            found: dict[str, Array] = (own_way(system, "hybrid_of") or _by_engine)(states, mask)
+            found: dict[str, Array] = (own_way(system, "hybrid_of") or by_engine)(states, mask)
         states.expect_invertible(~mask)
         return found
 
@@ -101,7 +97,7 @@ def hybrid_dynamics(
     return answers
 
 
-def _by_engine(states: States, mask: Mask) -> dict[str, Array]:
+def by_engine(states: States, mask: Mask) -> dict[str, Array]:
     """The generic filter and smoother on the assembled forest, (size, nv) each."""
     from kfdyn.estimation import Operators, bryson_frazier, kalman_filter
 
@@ -111,7 +107,7 @@ def _by_engine(states: States, mask: Mask) -> dict[str, Array]:
         forest = states.forest(part)
         ss, op = forest.ss, Operators(forest.ss)
         given = forest.stack(states["a"][part])
-        T = forest.stack(np.where(mask, np.nan, states["tau"][part]))
+        T = forest.stack(np.where(mask, np.nan, states["tau"][part])) - op.R.forward(given)  # R_fp a_p
         filt = kalman_filter(ss, T, eta=ss.eta + op.H.backward(given))  # η ← η + H_p* a_p
         smooth = bryson_frazier(ss, filt, covariances=False)
         rate = given + smooth.a  # the smoother's a is 0 where T is missing
@@ -163,6 +159,7 @@ HYBRID = _Hybrid(
     "kfdyn.dynamics.recursions.hybrid",
     "HYBRID",
     coupled="kfdyn.dynamics.recursions.coupled.geared",
+    bending="kfdyn.dynamics.recursions.flexible.flexible_hybrid",
     most=DENSE,
     inverts=False,
 )

@@ -159,6 +159,7 @@ INVERSE = Solver(
     "kfdyn.dynamics.recursions.inverse",
     "INVERSE",
     coupled=True,
+    bending="kfdyn.dynamics.recursions.flexible.flexible_inverse",
     explain=by_engine,
     inverts=False,
 )

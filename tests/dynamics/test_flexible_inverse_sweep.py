@@ -7,6 +7,8 @@ from flexible_cases import random_tree, state, tree
 import kfdyn as kf
 from kfdyn.dynamics.flexible import solve
 from kfdyn.dynamics.flexible.assembly import flexible_forest
+from kfdyn.dynamics.hybrid import HYBRID
+from kfdyn.dynamics.inverse import INVERSE
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody.flexible.packed_flexible import flexible_model_of
 
@@ -43,7 +45,7 @@ def engine_is_not_asked(monkeypatch):
     def asked(*_):
         raise AssertionError("the engine was asked")
 
-    monkeypatch.setattr(solve, "_forest", asked)
+    monkeypatch.setattr(solve, "flexible_forest", asked)
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -86,8 +88,8 @@ def test_compiled_and_plain_are_one_text(seed):
     q, v, a, tau, force, g = motion(system, seed)
     model, mask = flexible_model_of(system), np.random.default_rng(seed).random(system.nv) < 0.5
     plain = np.empty((3, system.nv))
-    assert solve.FLEXIBLE_INVERSE.entry.plain(model, q, v, a, force, g, plain[0]) == 1
-    assert solve.FLEXIBLE_HYBRID.entry.plain(model, mask.astype(np.int64), q, v, tau, a, force, g, *plain[1:]) == 1
+    assert INVERSE.serving(system).entry.plain(model, q, v, a, force, g, plain[0]) == 1
+    assert HYBRID.serving(system).entry.plain(model, mask.astype(np.int64), q, v, tau, a, force, g, *plain[1:]) == 1
     close(kf.inverse_dynamics(system, q, v, a, force, g), plain[0], 1e-11)
     for got, wanted in zip(kf.hybrid_dynamics(system, q, v, tau, a, mask, force, g), plain[1:]):
         close(got, wanted, 1e-9)
@@ -108,9 +110,9 @@ def test_rows_and_lanes_are_their_states():
             np.testing.assert_array_equal(one[i], other)
     for lanes in (2, 4):
         got = np.empty((3, 37, system.nv))
-        enter = solve.FLEXIBLE_INVERSE.entry.compiled(lanes)
+        enter = INVERSE.serving(system).entry.compiled(lanes)
         assert enter(model.address, 0, q, v, a, None, system.gravity, got[0]) == 1
-        enter = solve.FLEXIBLE_HYBRID.entry.compiled(lanes)
+        enter = HYBRID.serving(system).entry.compiled(lanes)
         assert enter(model.address, 0, mask.astype(np.int64), q, v, tau, a, None, system.gravity, *got[1:]) == 1
         for one, other in zip(together, got):
             np.testing.assert_array_equal(one, other)

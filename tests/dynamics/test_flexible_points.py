@@ -3,12 +3,12 @@
 import mass_points
 import numpy as np
 import pytest
-from flexible_cases import random_tree, state, tree
+from flexible_cases import compiled, random_tree, state, tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kfdyn as kf
-from kfdyn.dynamics.flexible.solve import _swept
+from kfdyn.dynamics.forward import FORWARD
 
 
 def agree(system, q, v, g, seed=0):
@@ -20,8 +20,9 @@ def agree(system, q, v, g, seed=0):
     scale = scale * np.sqrt(np.diag(M).max()) + np.abs(c)
     np.testing.assert_allclose(kf.bias_forces(system, q, v, gravity=g) / scale, c / scale, atol=1e-9)
     tau = np.random.default_rng(seed).normal(size=system.nv)
-    a = _swept(system, q, v, tau, None, g)
-    assert a is not None  # the sweep itself, and not the engine that answers where it has none
+    a = compiled(
+        FORWARD, system, q, v, tau, None, g
+    )  # the sweep itself, and not the engine that answers where it has none
     np.testing.assert_array_equal(kf.forward_dynamics(system, q, v, tau, gravity=g), a)
     for found in (a, kf.forward_dynamics(system, q, v, tau, gravity=g, method="engine")):
         left = (M @ found + c - tau) / (np.abs(M) @ np.abs(found) + np.abs(c) + np.abs(tau) + scale)

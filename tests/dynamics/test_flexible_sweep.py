@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from flexible_cases import inertia, random_flexible, random_tree, state, tree
+from flexible_cases import compiled, inertia, random_flexible, random_tree, state, tree
 
 import kfdyn as kf
-from kfdyn.dynamics.flexible.solve import FLEXIBLE_FORWARD, _swept
+from kfdyn.dynamics.forward import FORWARD
 from kfdyn.multibody.flexible.packed_flexible import flexible_model_of
 
 
@@ -19,8 +19,7 @@ def test_it_is_the_engine_on_random_trees(seed):
     rng = np.random.default_rng(seed)
     q, v = state(system, seed)
     tau, force, g = rng.normal(size=system.nv), rng.normal(size=(system.n_bodies, 6)), rng.normal(size=3)
-    got = _swept(system, q, v, tau, force, g)
-    assert got is not None
+    got = compiled(FORWARD, system, q, v, tau, force, g)
     wanted = kf.forward_dynamics(system, q, v, tau, force, g, method="engine")
     cond = np.linalg.cond(kf.mass_matrix(system, q))
     close(got, wanted, max(1e-10, 64 * np.finfo(float).eps * cond))
@@ -32,7 +31,8 @@ def test_compiled_and_plain_are_one_text(seed):
     system = random_tree(seed)
     q, v = state(system, seed)
     plain, tau = np.empty(system.nv), np.ones(system.nv)
-    assert FLEXIBLE_FORWARD.entry.plain(flexible_model_of(system), q, v, tau, None, system.gravity, plain) == 1
+    entry = FORWARD.serving(system).entry
+    assert entry.plain(flexible_model_of(system), q, v, tau, None, system.gravity, plain) == 1
     close(kf.forward_dynamics(system, q, v, tau), plain, 1e-11)
 
 
@@ -57,11 +57,12 @@ def test_noise_of_an_implicit_step_is_in_the_sweep():
     tau = np.ones(system.nv)
     wanted = np.linalg.solve(kf.mass_matrix(system, q) + noise, tau - kf.bias_forces(system, q, v))
     noisy = system.with_noise(noise)
-    assert _swept(noisy, q, v, tau, None, None) is not None
-    close(kf.forward_dynamics(noisy, q, v, tau), wanted, 1e-9)
+    close(compiled(FORWARD, noisy, q, v, tau, None, None), wanted, 1e-9)
     close(kf.forward_dynamics(noisy, q, v, tau, method="engine"), wanted, 1e-9)
-    mixed = noise + 0.01  # couples hinges with modes: the engine's affair
-    assert _swept(system.with_noise(mixed), q, v, tau, None, None) is None
+    mixed = system.with_noise(noise + 0.01)  # couples hinges with modes: the engine's affair
+    assert FORWARD.serving(mixed) is None
+    wanted = np.linalg.solve(kf.mass_matrix(mixed, q), tau - kf.bias_forces(system, q, v))
+    close(kf.forward_dynamics(mixed, q, v, tau), wanted, 1e-9)
 
 
 def test_inverse_mass_matrix_by_unit_forces():

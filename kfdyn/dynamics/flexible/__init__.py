@@ -5,13 +5,7 @@ What they do in a way of their own (:mod:`kfdyn.dynamics.solving.kinds`).
 
 from kfdyn.dynamics.flexible.assembly import FlexibleForest, blocks, flexible_forest
 from kfdyn.dynamics.flexible.solve import (
-    bias_forces,
     compliance_of,
-    forward_dynamics,
-    forward_dynamics_by,
-    hybrid_dynamics,
-    inverse_dynamics,
-    inverse_dynamics_by,
     mass_matrix,
     mass_matrix_by,
     mass_matrix_inverse,
@@ -32,18 +26,12 @@ def output_names(system: FlexibleSystem) -> tuple[str, ...]:
 
 __all__ = [
     "FlexibleForest",
-    "bias_forces",
     "blocks",
     "compliance_of",
     "expect_invertible",
     "flexible_forest",
     "forest",
-    "forward_dynamics",
-    "forward_dynamics_by",
     "gravity_slope",
-    "hybrid_dynamics",
-    "inverse_dynamics",
-    "inverse_dynamics_by",
     "mass_matrix",
     "mass_matrix_by",
     "mass_matrix_inverse",

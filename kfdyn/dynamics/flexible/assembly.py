@@ -15,10 +15,8 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.solving.blocks import Blocks
-from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation import StateSpace, Tree
 from kfdyn.multibody import FlexibleBody, FlexibleSystem, LinkTerms, link_terms
-from kfdyn.multibody.parts.body import as_floats
 from kfdyn.spatial import skew
 
 
@@ -116,7 +114,7 @@ def flexible_blocks(
     """Leading axes, and the blocks of every body; as for :func:`flexible_forest`."""
     here = system.checked(q, system.nq, "q")
     rate = np.zeros(system.nv) if v is None else system.checked(v, system.nv, "v")
-    force = attached_forces(system, external_forces)
+    force = np.zeros((system.n_bodies, 6)) if external_forces is None else system.with_attachments(external_forces)
     lead = np.broadcast_shapes(here.shape[:-1], rate.shape[:-1], force.shape[:-2])
     B = math.prod(lead)
     here, rate = (np.broadcast_to(x, (*lead, x.shape[-1])).reshape(B, x.shape[-1]) for x in (here, rate))
@@ -188,20 +186,6 @@ def reach(system: FlexibleSystem, c: int, X: Array, terms: LinkTerms) -> Array:
     modes = system.mode_slice(system.body_names[int(system.tree.parent[c])], True)
     moved = np.swapaxes(terms.H[:, six], 1, 2) @ X[:, six, modes]
     return np.concatenate([moved, _shift(terms.l[:, c])], axis=2)
-
-
-def attached_forces(system: FlexibleSystem, external_forces: ArrayLike | None) -> Array:
-    """Forces on bodies, (..., n_bodies, 6), and perhaps on attachments, (..., tree.n_bodies, 6)."""
-    if external_forces is None:
-        return np.zeros((system.n_bodies, 6))
-    force = as_floats(external_forces, "external_forces")
-    if force.ndim < 2 or force.shape[-1] != 6 or force.shape[-2] not in (system.n_bodies, system.tree.n_bodies):
-        raise ShapeError(
-            f"external_forces must have shape (..., {system.n_bodies}, 6) for system {system.name!r}, got {force.shape}"
-        )
-    if not np.isfinite(force).all():
-        raise ModelError(f"external_forces has entries that are not finite (system {system.name!r})")
-    return force
 
 
 def _shift(l: Array) -> Array:

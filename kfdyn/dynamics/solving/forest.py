@@ -14,7 +14,7 @@ from kfdyn.dynamics.composite import composite_inertias
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import LinkTerms, System, link_terms
-from kfdyn.multibody.calls.arguments import batch, checked, configuration
+from kfdyn.multibody.calls.arguments import batch, checked, configuration, loads
 from kfdyn.multibody.calls.kernel import Kernel
 from kfdyn.multibody.calls.states import States as Bound
 from kfdyn.spatial import inertia_parameters
@@ -51,11 +51,12 @@ class States(Bound):
         given |= {name: (checked(system, value, (system.nv,), name), 1) for name, value in dofs.items()}
         for name, value, tail in (
             ("v", v, (system.nv,)),
-            ("external_forces", external_forces, (system.n_bodies, 6)),
             ("gravity", gravity, (3,)),
         ):
             if value is not None:
                 given[name] = (checked(system, value, tail, name), len(tail))
+        if external_forces is not None:
+            given["external_forces"] = (loads(system, external_forces), 2)
         lead, arrays = batch(system, **given)
         return cls(system, lead, dict(zip(given, arrays)))
 

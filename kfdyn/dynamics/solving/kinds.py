@@ -18,12 +18,14 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+#: By the kinds of systems.
 MODULES = {
     "geared": "kfdyn.dynamics.loops.coupled",
     "curved": "kfdyn.dynamics.loops.coupled",
     "opaque": "kfdyn.dynamics.loops.coupled",
     "looped": "kfdyn.dynamics.loops.looped",
     "flexible": "kfdyn.dynamics.flexible",
+    "opaque flexible": "kfdyn.dynamics.flexible",
     "coupled flexible": "kfdyn.dynamics.flexible.coupled_flexible",
 }
 

@@ -12,6 +12,7 @@ from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.kernel import Answers, Explain, Kernel
 from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.flexible.packed_flexible import flexible_model_of
 from kfdyn.multibody.kinds import expect_coordinates, expect_rigid
 
 
@@ -32,6 +33,8 @@ class Solver(Kernel):
         What tells it in minimal coordinates, where loops make it depend on a choice of these.
     rigid : bool
         Whether it is for rigid bodies alone.
+    bending : str
+        The module of the recursion for bodies that bend, ``FLEXIBLE_`` and the name; none if empty.
     """
 
     states = States
@@ -46,9 +49,12 @@ class Solver(Kernel):
         inverts: bool = True,
         minimal: str = "",
         rigid: bool = False,
+        bending: str = "",
         **how: Any,
     ) -> None:
         super().__init__(module, name, **how)
+        if bending:
+            self.variants["flexible"] = Kernel(bending, f"FLEXIBLE_{name}", model=flexible_model_of)
         self.quantity, self.inverts, self.minimal, self.rigid = quantity, inverts, minimal, rigid
 
     def other(self, system: System) -> Callable[..., Any] | None:

@@ -60,7 +60,7 @@ def of_one(system: Any, function: str) -> ModelError:
     )
 
 
-def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
+def checked(system: Any, value: ArrayLike, tail: tuple[int, ...], what: str) -> Array:
     """Return ``value`` as floats of shape (..., *tail), finite, or raise an error that names it."""
     array = as_floats(value, what)
     if array.ndim < len(tail) or array.shape[array.ndim - len(tail) :] != tail:
@@ -77,7 +77,15 @@ def checked(system: System, value: ArrayLike, tail: tuple[int, ...], what: str) 
     return array
 
 
-def configuration(system: System, q: ArrayLike, what: str = "q") -> Array:
+def loads(system: Any, external_forces: ArrayLike) -> Array:
+    """Check external forces (..., n_bodies, 6); where bodies bend, rows of the attachments follow."""
+    widened: Any = getattr(system, "with_attachments", None)
+    if widened is not None:
+        return np.asarray(widened(external_forces))
+    return checked(system, external_forces, (system.n_bodies, 6), "external_forces")
+
+
+def configuration(system: Any, q: ArrayLike, what: str = "q") -> Array:
     """Check a configuration (..., nq): shape, finite, quaternions of unit length."""
     expect_system(system)
     system = system.pattern
@@ -104,7 +112,7 @@ def expect_unit_quaternions(system: System, array: Array, what: str) -> None:
             )
 
 
-def batch(system: System, **arguments: tuple[Array, int]) -> Batch:
+def batch(system: Any, **arguments: tuple[Array, int]) -> Batch:
     """Broadcast the leading axes of checked arrays, each given with its number of trailing axes."""
     leads = {key: a.shape[: a.ndim - tail] for key, (a, tail) in arguments.items()}
     if system.robots:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 
-if TYPE_CHECKING:
-    from kfdyn.multibody.system import System
-
-
 # Squared and times a lever, a mass and a number of bodies, this is still a double.
 LARGE = 1e100
 
 
-def expect_finite(system: System, answer: Array, what: str, **given: Any) -> Array:
+def expect_finite(system: Any, answer: Array, what: str, **given: Any) -> Array:
     """Return ``answer``, or raise an error if overflow made some of it infinite or NaN; ``given`` is what it is of.
 
     The arguments were finite when they came in, so what is not finite now has overflowed on the way. Velocities enter
@@ -28,7 +24,7 @@ def expect_finite(system: System, answer: Array, what: str, **given: Any) -> Arr
     raise overflow(system, what, **given)
 
 
-def overflow(system: System, what: str, **given: Any) -> ModelError:
+def overflow(system: Any, what: str, **given: Any) -> ModelError:
     """The error: what is too large, and which of the arguments made it so."""
     sizes = {name: float(np.abs(x).max(initial=0.0)) for name, x in given.items() if x is not None}
     culprits = [f"{name} reaches {size:.3g}" for name, size in sizes.items() if size > LARGE]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
-from kfdyn.multibody.calls.arguments import batch, checked, configuration
+from kfdyn.multibody.calls.arguments import batch, checked, configuration, loads
 
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
@@ -61,6 +61,9 @@ class States:
         for one, value in zip(about, values):
             name = called.get(one.name, one.name)
             if value is None and (one.optional or one.own or (rest and name == "v")):
+                continue
+            if name == "external_forces":
+                given[name] = (loads(system, value), 2)
                 continue
             if one.sound is not None and one.tail == ("nq",):
                 given[name] = (configuration(system, value, name), 1)

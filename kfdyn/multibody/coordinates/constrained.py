@@ -73,8 +73,7 @@ class Constrained:
         positions = self.expand(q)  # which looks at q
         here = self._here(q)
         given = {
-            name: None if value is None else checked(self, value, (self.nv,), name)  # type: ignore[arg-type]
-            for name, value in rates.items()
+            name: None if value is None else checked(self, value, (self.nv,), name) for name, value in rates.items()
         }
         every = [
             here.accelerations(given.get("v"), value) if name == "a" else None if value is None else here.rates(value)
@@ -90,7 +89,7 @@ class Constrained:
     def _here(self, q: ArrayLike) -> Any:
         """What leads from rates at q to those of all hinges; q is not looked at where X is constant."""
         e = self._expansion
-        return e.at(configuration(self, q)) if e.curves else e  # type: ignore[arg-type]  # it is a System
+        return e.at(configuration(self, q)) if e.curves else e
 
     def narrowed(self, q: ArrayLike, J: Array, squared: bool = False) -> Array:
         """J X (..., nv) of rows J (..., nv of the open tree), or J times the squares of X's entries."""

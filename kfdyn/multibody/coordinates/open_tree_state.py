@@ -46,7 +46,7 @@ class Opened:
         -------
         (..., nq of the open tree) array
         """
-        return configuration(self, q)  # type: ignore[arg-type]  # it is a System
+        return configuration(self, q)
 
     def positions(self, q: Array) -> Array:
         """:meth:`expand` of numbers that were looked at."""
@@ -151,11 +151,11 @@ class Opened:
                 raise ModelError(
                     f"system {self.name!r} has hinges that follow others by functions, so that X depends on q; give q"
                 )
-            return self._expansion.at(configuration(self, q)).X  # type: ignore[arg-type]  # it is a System
+            return self._expansion.at(configuration(self, q)).X
         X = self._expansion.X
         if q is None:
             return X
-        return np.broadcast_to(X, (*configuration(self, q).shape[:-1], *X.shape))  # type: ignore[arg-type]
+        return np.broadcast_to(X, (*configuration(self, q).shape[:-1], *X.shape))
 
     def neutral(self) -> Array:
         """Return q with zero angles and slides and identity quaternions, shape (nq,)."""

@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody.calls.arguments import configuration
+from kfdyn.multibody.calls.arguments import checked, configuration
 from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.flexible.bent_tree import BentTree
 from kfdyn.multibody.flexible.lookup import FlexibleLookup
-from kfdyn.multibody.parts.body import as_floats
 from kfdyn.multibody.parts.coupling import Coupling
 
 
@@ -54,7 +52,7 @@ class FlexibleCoordinates(FlexibleLookup):
         e, here = self._expansion, self.checked(q, self.nq, "q")
         with np.errstate(over="ignore", invalid="ignore"):
             X = e.at(here).narrowed(self.bent.matrix(e.positions(here)))
-        return expect_finite(self, X, "the velocity of what stands on a body that bends", q=q)  # type: ignore[arg-type]
+        return expect_finite(self, X, "the velocity of what stands on a body that bends", q=q)
 
     def tree_rates(self, q: Array, v: Array) -> Array:
         """X v (..., tree.nv), without X."""
@@ -89,7 +87,7 @@ class FlexibleCoordinates(FlexibleLookup):
                 out.append(whole)
         for made, what in zip(out, ("place", "velocity", "acceleration")):
             if made is not None:
-                expect_finite(self, made, f"the {what} of what stands on a body that bends", q=q, **given)  # type: ignore[arg-type]
+                expect_finite(self, made, f"the {what} of what stands on a body that bends", q=q, **given)
         return (self.tree, *out)
 
     rigid_state = opened
@@ -115,14 +113,7 @@ class FlexibleCoordinates(FlexibleLookup):
 
     def checked(self, x: ArrayLike, size: int, what: str) -> Array:
         """Finite numbers of shape (..., size), or an error."""
-        array = as_floats(x, f"system {self.name!r}: {what}")
-        if array.shape[-1:] != (size,):
-            raise ShapeError(
-                f"system {self.name!r}: {what} must have shape (..., {size}), got {array.shape}{self.listed(what)}"
-            )
-        if not np.isfinite(array).all():
-            raise ModelError(f"system {self.name!r}: {what} has entries that are not finite")
-        return array
+        return checked(self, x, (size,), what)
 
     def listed(self, what: str) -> str:
         """What stands in q or v, as the end of an error."""

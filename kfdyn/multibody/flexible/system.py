@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, as_list
+from kfdyn.multibody.calls.arguments import checked
 from kfdyn.multibody.coordinates.expansion import Expansion, Places, Same
 from kfdyn.multibody.coordinates.random_states import drawn_of_couplings
 from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
@@ -20,7 +21,7 @@ from kfdyn.multibody.flexible.coordinates import FlexibleCoordinates
 from kfdyn.multibody.flexible.joint import Motor, regeared, with_motors
 from kfdyn.multibody.flexible.lookup import expect_names
 from kfdyn.multibody.loops.loop import Loop
-from kfdyn.multibody.parts.body import Body, Frame
+from kfdyn.multibody.parts.body import Body, Frame, as_floats
 from kfdyn.multibody.parts.coupling import Coupling
 from kfdyn.multibody.parts.system_validation import expect_couplings, expect_loops
 from kfdyn.multibody.points import PointMasses
@@ -184,10 +185,15 @@ class FlexibleSystem(FlexibleCoordinates):
         """The tree that kinematics are read off."""
         return self.tree
 
-    @property
+    @cached_property
     def kind(self) -> str:
-        """What compiled code makes of it; coupled, it has none."""
-        return "looped" if self.loops else "coupled flexible" if self.couplings else "flexible"
+        """What compiled code makes of it; it has none for couplings, nor for noise that joins hinges to other dofs."""
+        if self.loops or self.couplings:
+            return "looped" if self.loops else "coupled flexible"
+        if self.noise is None:
+            return "flexible"
+        hinges, off = ~self.elastic, self.noise - np.diag(np.diag(self.noise))
+        return "opaque flexible" if off[hinges].any() or off[:, hinges].any() else "flexible"
 
     @property
     def places(self) -> Places:
@@ -253,7 +259,7 @@ class FlexibleSystem(FlexibleCoordinates):
     def _changed(self, **parts: Any) -> FlexibleSystem:
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
-        for made in ("slack", "without_loops", "elasticity"):
+        for made in ("kind", "slack", "without_loops", "elasticity"):
             other.__dict__.pop(made, None)
         other.__dict__.update(parts)
         return other
@@ -273,6 +279,14 @@ class FlexibleSystem(FlexibleCoordinates):
         mask = np.ones(self.nv, dtype=bool)
         mask[self.v_of_hinges] = False
         return mask
+
+    def with_attachments(self, external_forces: ArrayLike) -> Array:
+        """Check forces on bodies, and perhaps on attachments: (..., tree.n_bodies, 6), 0 where none are given."""
+        force = as_floats(external_forces, "external_forces")
+        every = self.tree.n_bodies
+        force = checked(self, force, (every if force.shape[-2:-1] == (every,) else self.n_bodies, 6), "external_forces")
+        more = np.zeros((*force.shape[:-2], every - force.shape[-2], 6))
+        return np.concatenate([force, more], axis=-2)
 
     def modal_forces(self, x: Array) -> Array:
         """K x (..., nv) of the modes."""
