@@ -182,6 +182,8 @@ def test_a_model_and_its_answer_can_be_sent_to_another_process():
         want = kf.iterated_kalman_smoother(moves, y, prior=prior)
         for again in (copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
             assert np.array_equal(kf.iterated_kalman_smoother(again(moves), y, prior=prior).x, want.x)
+        means = kf.iterated_kalman_smoother(moves, y, prior=prior, covariances=False)
+        assert pickle.loads(pickle.dumps(means)).llf == pytest.approx(want.llf, rel=1e-12)
 
 
 def test_what_cannot_be_is_named():

@@ -102,11 +102,12 @@ class Whitener:
             seen = None
         self.seen = seen
         self._matrices: list[tuple[NDArray[np.intp] | None, FloatArray, FloatArray]] | None = None
+        self.exact: FloatArray | None = None
         variance = np.diagonal(C, axis1=-2, axis2=-1)
         if not (C * (1.0 - np.eye(d))).any():
             regular = variance > 0.0
             self.scale = np.where(regular, 1.0 / np.sqrt(np.where(regular, variance, 1.0)), 0.0)
-            self.exact = np.where(regular, 0.0, 1.0)
+            self.exact = None if regular.all() else np.where(regular, 0.0, 1.0)
             return
         if seen is None:
             self._matrices = [(None, *_roots(C))]
@@ -120,12 +121,12 @@ class Whitener:
         else:
             self._matrices = [(None, *_roots(C * (seen[..., :, None] & seen[..., None, :])))]
 
-    def __call__(self, T: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Standardised residuals, and those that ought to be 0, both of the shape of T (..., d)."""
+    def __call__(self, T: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """Standardised residuals and, None if there are none, those that ought to be 0; shaped as T (..., d)."""
         if self.seen is not None:
             T = np.where(self.seen, T, 0.0)
         if self._matrices is None:
-            return T * self.scale, T * self.exact
+            return T * self.scale, None if self.exact is None else T * self.exact
         rows = T.reshape(-1, T.shape[-1])
         z, e = np.zeros_like(rows), np.zeros_like(rows)
         for index, W, E in self._matrices:

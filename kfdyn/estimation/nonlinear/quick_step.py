@@ -1,50 +1,23 @@
-"""Steps towards the mode by one compiled call a series, without a model for the engine to check and to pack."""
+"""Steps towards the mode by one compiled call, without a model for the engine to check and to pack."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.nonlinear.recursions import chain
 from kfdyn.sweeps import Checks, Tag
+from kfdyn.sweeps.compiler.driver import machine
 
 if TYPE_CHECKING:
     from kfdyn.estimation.nonlinear.trajectory import Linearised, Trajectory
 
 _KNOWN, _WORTH_IT = 16, 100  # sizes up to which rows go into registers, and steps from which on code of their own pays
+_SIDE_BY_SIDE = 4  # series from which on they go in lanes
 _TILED = 12  # states from which on other products go by tiles
 _REGULAR = 1e-8  # of a reading's covariance, each output in units of its own
-
-
-class QuickStep(NamedTuple):
-    """Tangents d of all states, co-states, the noise it ends at, multipliers, and variances around each reading."""
-
-    d: FloatArray
-    costate: FloatArray
-    w: FloatArray
-    a: FloatArray
-    before: FloatArray
-    after: FloatArray
-
-
-class _Given(NamedTuple):
-    P0: FloatArray
-    z0: FloatArray
-    defects: FloatArray
-    w: FloatArray
-    T: FloatArray
-    seen: NDArray[np.bool_]
-
-
-class _Kept(NamedTuple):
-    P: FloatArray
-    z: FloatArray
-    W: FloatArray
-    L: FloatArray
-    updates: FloatArray
 
 
 class QuickSteps:
@@ -56,46 +29,41 @@ class QuickSteps:
         self.serves = not problem.carried and problem.method == "block" and not problem.prior.flat.any()
         self.serves = self.serves and N > 1 and m > 0 and _regular(problem.R)
         if self.serves:
-            self._kept = _Kept(*(np.empty(N * size) for size in (n * n, n, n * m, m * m, n + 2 * m + 2)))
+            lanes = machine().lanes if problem.batch >= _SIDE_BY_SIDE and not Checks.on else 1
             known = max(n, m, p) <= _KNOWN and problem.batch * N >= _WORTH_IT and not Checks.on
-            self._tags = (Tag(n), Tag(m), Tag(p)) if known else None, Tag(not known and n >= _TILED)
-            self._work = np.empty(4 * n * n + 2 * n * max(n, p) + 2 * n * m + m * m + 3 * n + m)
+            sizes = (Tag(n), Tag(m), Tag(p)) if known else None
+            self._tags = Tag(lanes), sizes, Tag(lanes == 1 and not known and n >= _TILED)
 
-    def step(self, point: Linearised, weights: FloatArray | None) -> QuickStep | None:
+    def step(self, point: Linearised, weights: FloatArray | None) -> chain.Found | None:
         """One step, None if digits would be lost; then it serves no more."""
         problem = self.problem
         B, N, n, p, m = problem.batch, problem.N, problem.n, problem.p, problem.R.shape[-1]
         if not self.serves:
             return None
-        R = np.broadcast_to(problem.R if weights is None else problem.reweighted(weights), (B, N, m, m))
-        Q = np.broadcast_to(problem.noise, (B, N - 1, p, p))
-        H = np.lib.stride_tricks.as_strided(point.H, (B, N, m, n), (N * point.H.strides[0], *point.H.strides))
-        F, G = (x.reshape(B, N - 1, -1) for x in (point.F, point.B))
+        R = problem.R if weights is None else problem.reweighted(weights)
         J0 = point.J0
-        P0, z0 = J0 @ problem.prior.P0 @ np.swapaxes(J0, 1, 2), -(J0 @ point.at.prior[..., None])[..., 0]
-        seen = ~np.isnan(point.at.T)
-        found = QuickStep(
-            np.empty((B, N, n)), np.empty((B, N, n)), np.empty((B, N - 1, p)), np.empty((B, N, m)),
-            np.empty((B, N, n)), np.empty((B, N, n)),
-        )  # fmt: skip
-        for b in range(B):
-            blocks = (F[b].ravel(), G[b].ravel(), *_once(H[b]), *_once(R[b]), *_once(Q[b]))
-            given = (P0[b], z0[b], point.at.defects[b], point.w[b], point.at.T[b], seen[b])
-            failed = chain.chain_solved(
-                *self._tags, *blocks, _Given(*(x.ravel() for x in given)),
-                QuickStep(*(x[b].reshape(-1) for x in found)), self._kept, self._work, n, m, p, N,
-            )  # fmt: skip
-            if failed >= 0:
-                self.serves = False
-                return None
-        return found
+        P0, z0 = J0 @ problem.prior.P0 @ np.swapaxes(J0, 1, 2), -(J0 @ point.at.prior[..., None])
+        blocks, apart = [], []
+        for part, steps in ((point.F, N - 1), (point.B, N - 1), (point.H, N), (R, N), (problem.noise, N - 1)):
+            numbers, *places = _blocks(part, B, steps)
+            blocks.append(numbers)
+            apart += places
+        at = point.at
+        given = chain.Given(*blocks, *(x.ravel() for x in (P0, z0, at.defects, point.w, at.T)), *apart)
+        found = chain.Found(*(np.empty((B, *s)) for s in ((N, n), (N, n), (N - 1, p), (N, m), (N, n), (N, n))))
+        work = np.empty(chain.numbers(n, m, p, N, int(self._tags[0])))
+        flat = chain.Found(*(x.reshape(-1) for x in found))
+        self.serves = chain.chains_solved(*self._tags, given, flat, work, n, m, p, N, B) < 0
+        return found if self.serves else None
 
 
-def _once(blocks: FloatArray) -> tuple[FloatArray, int]:
-    """Blocks of all times, flat, and how far they are apart: 0 where all are one."""
-    if blocks.strides[0] == 0:
-        return blocks[0].ravel(), 0
-    return blocks.ravel(), blocks.shape[1] * blocks.shape[2]
+def _blocks(blocks: FloatArray, series: int, steps: int) -> tuple[FloatArray, int, int]:
+    """Matrices of each series and step, of each step, or one of all; and how far series and steps are apart."""
+    size = blocks.shape[-2] * blocks.shape[-1]
+    if blocks.ndim == 2 or (blocks.ndim == 3 and blocks.strides[0] == 0):
+        return (blocks if blocks.ndim == 2 else blocks[0]).ravel(), 0, 0
+    whole = blocks.ndim == 4 or len(blocks) == series * steps
+    return blocks.ravel(), steps * size if whole else 0, size
 
 
 def _regular(R: FloatArray) -> bool:

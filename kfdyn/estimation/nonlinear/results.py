@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from kfdyn.estimation.inference.filtered import Filtered
     from kfdyn.estimation.inference.smoothed import Smoothed
     from kfdyn.estimation.nonlinear.model import NonlinearModel
+    from kfdyn.estimation.nonlinear.smoother import LastModel
 
 
 class Estimates:
@@ -175,7 +177,8 @@ class NonlinearSmoothed(Estimates):
         Half the weighted squares (or robust losses) at each iterate; defects are not in it.
     filt, smooth : Filtered, Smoothed
         The engine's results on the linearised model, all states stacked; ``filt`` serves
-        :func:`kfdyn.estimation.consistency.nis`.
+        :func:`kfdyn.estimation.consistency.nis`. With ``covariances=False`` they are computed when first asked for,
+        and so is ``llf``.
 
     Examples
     --------
@@ -197,17 +200,30 @@ class NonlinearSmoothed(Estimates):
     readings: FloatArray = field(repr=False)
     residuals: FloatArray = field(repr=False)
     weights: FloatArray | None = field(repr=False)
-    llf: Any
     converged: Any
     message: str
     iterations: int
     cost: FloatArray = field(repr=False)
-    filt: Filtered = field(repr=False)
-    smooth: Smoothed = field(repr=False)
     _base: FloatArray = field(repr=False)
+    _last: LastModel = field(repr=False)
+
+    @cached_property
+    def llf(self) -> Any:
+        """Log-likelihood of the model linearised at the mode, a float, or one for each series of a batch."""
+        return self._last.llf
+
+    @property
+    def smooth(self) -> Smoothed:
+        """The engine's smoothed result on the linearised model."""
+        return self._last.smooth
+
+    @property
+    def filt(self) -> Filtered:
+        """The engine's filtered result on the linearised model."""
+        return self.smooth.filt
 
     def __repr__(self) -> str:
-        llf = f"llf {self.llf:.6g}" if np.ndim(self.llf) == 0 else f"a batch {np.shape(self.llf)}"
+        llf = f"llf {self.llf:.6g}" if self.x.ndim == 2 else f"a batch {self.x.shape[:-2]}"
         return f"{type(self).__name__}({self.x.shape[-2]} steps, {llf}, {self.message}; {self.model!r})"
 
     @property

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.errors import ModelError, SingularError
+from kfdyn.estimation.inference.smoothed import Smoothed
 from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.nonlinear.losses import robust_loss
 from kfdyn.estimation.nonlinear.model import NonlinearModel
 from kfdyn.estimation.nonlinear.results import NonlinearSmoothed
-from kfdyn.estimation.nonlinear.trajectory import Linearised, Residuals, Step, Trajectory
+from kfdyn.estimation.nonlinear.trajectory import Linearised, Step, Trajectory, Whitened, squares
 
 _SUFFICIENT = 1e-4  # of the predicted decrease
 _HALVINGS = 12
@@ -118,11 +119,11 @@ def smooth_window(
 
 
 class _Trial(NamedTuple):
-    """A trajectory that a step leads to; ``at`` is None where the model is not defined."""
+    """A trajectory that a step leads to; ``told`` is None where the model is not defined."""
 
     x: FloatArray
     w: FloatArray
-    at: Residuals | None
+    told: Whitened | None
     there: Linearised | None = None
 
 
@@ -139,7 +140,7 @@ class _Search:
         self.problem, self.search, self.iterations, self.tolerance = problem, search, int(iterations), float(tolerance)
         self.damping, self.quick = np.zeros(problem.batch), True
         self.spread: FloatArray | None = None  # variances (batch, n), the unit of damping
-        self.penalties: tuple[Any, Any, Any] = (0.0, 0.0, 0.0)
+        self.penalties: tuple[Any, ...] = (0.0, 0.0, 0.0)
 
     def run(self, start: Any, covariances: bool, batched: bool) -> NonlinearSmoothed:
         """Iterate, and read the result off the last linear model."""
@@ -152,27 +153,29 @@ class _Search:
         if noise is not None:
             w[:] = noise
         point = problem.linearise(x, w)
-        costs = [problem.cost(point.at, w)]
+        told = problem.whitened(point.at, w)
+        costs = [told.cost]
         before, taken, why = np.full(problem.batch, np.inf), 0, ""
         last: Step | None = None
         while True:
             weights = problem.weights(point.at)
             step = self._solve(point, weights)
             size, done = self._judged(point, step, before)
-            if (done.all() or taken == self.iterations) and step.smooth is None:
+            if covariances and (done.all() or taken == self.iterations) and step.smooth is None:
                 self.quick = False  # the engine has the last word
                 step = last = problem.solve(point, weights, None, covariances)
                 size, done = self._judged(point, step, before)
             if done.all() or taken == self.iterations:
                 break
             before = size
-            trial, why = self._advance(point, step, weights, done)
+            trial, why = self._advance(point, told, step, weights, done)
             taken += 1
             if trial is None:
                 break
             point = trial.there or problem.linearise(trial.x, trial.w)
-            costs.append(problem.cost(point.at, trial.w))
-        if step is not last and (covariances or step.smooth is None or self.damping.any()):
+            told = trial.told or problem.whitened(point.at, trial.w)
+            costs.append(told.cost)
+        if step is not last and (covariances or self.damping.any()):
             step = problem.solve(point, weights, None, covariances)
         return self._result(point, step, weights, costs, done, taken, size, why, covariances, batched)
 
@@ -226,27 +229,28 @@ class _Search:
         problem, (x, w) = self.problem, self._ahead(point, step, alpha)
         try:
             if (alpha < 1.0).any() or self.damping.any():
-                return _Trial(x, w, problem.residuals(x, w))
+                with np.errstate(all="ignore"):
+                    return _Trial(x, w, problem.whitened(problem.residuals(x, w), w))
             with np.errstate(all="ignore"):  # most likely taken, so that its Jacobians are needed
                 there = problem.linearise(x, w)
-            return _Trial(x, w, there.at, there)
+                return _Trial(x, w, problem.whitened(there.at, w), there)
         except ModelError:  # a whole step may lead to where no mechanics is
             return _Trial(x, w, None)
 
     def _advance(
-        self, point: Linearised, step: Step, weights: FloatArray | None, done: NDArray[np.bool_]
+        self, point: Linearised, told: Whitened, step: Step, weights: FloatArray | None, done: NDArray[np.bool_]
     ) -> tuple[_Trial | None, str]:
         """The next trajectory, or None and the reason."""
         alpha = np.ones(self.problem.batch)
         if self.search is None:
             return _Trial(*self._ahead(point, step, alpha), None), ""
         self._weigh_defects(point, step)
-        here = self._merit(point.at, point.w)
-        promised = self._promised(point, step, weights)
+        here = self._merit(told)
+        promised = self._promised(point, told, step, weights)
         slack = _ROUNDING * (1.0 + np.abs(here))
         for _ in range(_HALVINGS if self.search == "line" else 40):
             trial = self._trial(point, step, alpha)
-            there = self._merit(trial.at, trial.w)
+            there = self._merit(trial.told)
             enough = here - there >= _SUFFICIENT * alpha * promised - slack
             good = enough | done
             if good.all():
@@ -262,56 +266,54 @@ class _Search:
             step = self._solve(point, weights)
             if not self.damping.any():
                 break
-            promised = self._promised(point, step, weights)
+            promised = self._promised(point, told, step, weights)
         return None, "no shorter step decreases the cost"
 
     def _weigh_defects(self, point: Linearised, step: Step) -> None:
         """Weights of what ought to vanish: twice its largest multiplier, by component."""
         problem = self.problem
-        reading, n = problem.whiteners(point.at)[2], problem.n
+        n, missed = problem.n, problem.whiteners(point.at)[2](step.a)[1]
         found = (
-            np.abs(step.costate[:, :1, :n]).max(axis=1),
-            np.abs(step.costate[:, 1:, :n]).max(axis=1, initial=0.0)[:, None],
-            np.abs(reading(step.a)[1]).max(axis=1)[:, None],
+            np.abs(step.costate[:, 0, :n]),
+            np.abs(step.costate[:, 1:, :n]).max(axis=1, initial=0.0),
+            None if missed is None else np.abs(missed).max(axis=1),
         )
-        old = self.penalties
-        self.penalties = tuple(np.maximum(2.0 * new, 0.5 * one) for new, one in zip(found, old))
+        self.penalties = tuple(
+            None if new is None else np.maximum(2.0 * new, 0.5 * old) for new, old in zip(found, self.penalties)
+        )
 
-    def _merit(self, at: Residuals | None, w: FloatArray) -> FloatArray:
+    def _merit(self, told: Whitened | None) -> FloatArray:
         """Cost and weighted defects, (batch,); infinite where the model is not finite."""
-        problem = self.problem
-        if at is None:
-            return np.full(problem.batch, np.inf)
+        if told is None:
+            return np.full(self.problem.batch, np.inf)
         with np.errstate(all="ignore"):
-            value = problem.cost(at, w) + self._violation(at)
+            value = told.cost + self._violation(told)
         return np.where(np.isfinite(value), value, np.inf)
 
-    def _violation(self, at: Residuals) -> FloatArray:
-        prior, _, reading = self.problem.whiteners(at)
-        parts = (prior(at.prior)[1], at.defects, reading(at.T)[1])
-        return np.asarray(
-            sum(
-                (np.abs(part) * weight).reshape(len(part), -1).sum(axis=1)
-                for part, weight in zip(parts, self.penalties)
-            )
-        )
+    def _violation(self, told: Whitened) -> FloatArray:
+        total = np.zeros(self.problem.batch)
+        for part, weight in zip(told.exact, self.penalties):
+            if part is not None and weight is not None:
+                total = total + np.einsum("bki,bi->b", np.abs(part).reshape(len(part), -1, part.shape[-1]), weight)
+        return total
 
-    def _promised(self, point: Linearised, step: Step, weights: FloatArray | None) -> FloatArray:
+    def _promised(self, point: Linearised, told: Whitened, step: Step, weights: FloatArray | None) -> FloatArray:
         """Decrease of the merit that the linear model promises for the whole step, (batch,)."""
         problem, at = self.problem, point.at
-        rows = problem.batch * problem.N
-        T = at.T - (point.H @ step.d.reshape(rows, problem.n, 1)).reshape(at.T.shape)
+        T = at.T - _applied(point.H, step.d)
         if point.H_w is not None:
-            T -= (point.H_w @ (step.w - point.w).reshape(rows, problem.p, 1)).reshape(at.T.shape)
-        r = at.prior + np.linalg.solve(point.J0, step.d[:, 0, :, None])[..., 0]
-        parts = [whiten(v)[0] for whiten, v in zip(problem.whiteners(at), (r, step.w, T))]
-        own = [whiten(v)[0] for whiten, v in zip(problem.whiteners(at), (at.prior, point.w, at.T))]
-        decrease = self._violation(at)
-        for i, (new, old) in enumerate(zip(parts, own)):
-            square = old**2 - new**2
+            T -= _applied(point.H_w, step.w - point.w)
+        started: Any = step.d[:, 0]
+        if not problem.model.states.adds:
+            started = np.linalg.solve(point.J0, started[..., None])[..., 0]
+        decrease: Any = self._violation(told)
+        ahead = zip(problem.whiteners(at), (at.prior + started, step.w, T))
+        for i, ((whiten, v), old) in enumerate(zip(ahead, told.z)):
+            new = whiten(v)[0]
             if i == 2 and weights is not None:  # the parabola above the loss
-                square = square * weights[..., problem._groups(square.shape[-1])[0]]
-            decrease = decrease + 0.5 * square.reshape(len(square), -1).sum(axis=1)
+                root = np.sqrt(weights[..., problem._groups(new.shape[-1])[0]])
+                new, old = root * new, root * old
+            decrease = decrease + 0.5 * (squares(old) - squares(new))
         return np.asarray(np.maximum(decrease, 0.0))
 
     # --- the end
@@ -321,12 +323,13 @@ class _Search:
         done: NDArray[np.bool_], taken: int, size: FloatArray, why: str, covariances: bool, batched: bool,
     ) -> NonlinearSmoothed:  # fmt: skip
         problem, n = self.problem, self.problem.n
-        batch, N, p, smooth = problem.batch, problem.N, problem.p, step.smooth
-        assert smooth is not None
+        batch, N, p = problem.batch, problem.N, problem.p
         x, w = self._ahead(point, step, np.where(done, 1.0, 0.0))
         at = problem.residuals(x, w)
         cov = noise_cov = None
         if covariances:
+            smooth = step.smooth
+            assert smooth is not None
             nodes = (batch, N, problem.size, problem.size)
             S = smooth.S.flat.reshape(nodes)
             cov = S[..., :n, :n]
@@ -336,8 +339,6 @@ class _Search:
                 Lambda = smooth.Lambda.flat.reshape(nodes)[:, 1:]
                 QB = problem.Q @ np.swapaxes(point.B.reshape(batch, N - 1, n, p), -1, -2)
                 noise_cov = problem.Q - QB @ Lambda @ np.swapaxes(QB, -1, -2)
-        filt = smooth.filt
-        llf = _by_series(filt, problem) if batched else float(np.squeeze(filt.llf))
         readings = at.h.reshape(batch, N, -1)
 
         def pick(value: Any) -> Any:
@@ -345,9 +346,9 @@ class _Search:
 
         return problem.model.smoothed_type(
             problem.model, pick(x), pick(cov), pick(step.costate[..., :n]), pick(w), pick(noise_cov),
-            pick(readings), pick(at.T), pick(weights), llf, done if batched else bool(done[0]),
-            self._message(done, taken, size, why), taken, pick(np.stack(costs, axis=1)), filt, smooth,
-            pick(point.x),
+            pick(readings), pick(at.T), pick(weights), done if batched else bool(done[0]),
+            self._message(done, taken, size, why), taken, pick(np.stack(costs, axis=1)), pick(point.x),
+            LastModel(problem, point, weights, batched, step.smooth),
         )  # fmt: skip
 
     def _message(self, done: NDArray[np.bool_], taken: int, size: FloatArray, why: str) -> str:
@@ -363,14 +364,40 @@ class _Search:
         )
 
 
-def _by_series(filt: Any, problem: Trajectory) -> FloatArray:
-    """Log-likelihood of each series of a batch, whose chains are one forest."""
-    shape = (problem.batch, -1)
-    observed = np.asarray(filt.observed).reshape(shape)
-    if problem.prior.flat.any():
-        raise ModelError("a batch with flat priors has one likelihood for all; smooth the series one by one")
-    m = filt.ss.common.m
-    L = filt.covariances.D_factor.flat.reshape(problem.batch, -1, m, m)
-    logdet = 2.0 * np.log(np.diagonal(L, axis1=2, axis2=3)).sum(axis=(1, 2))
-    square = (filt.eps * filt.nu).reshape(shape).sum(axis=1)
-    return np.asarray(-0.5 * (observed.sum(axis=1) * np.log(2.0 * np.pi) + logdet + square))
+def _applied(H: FloatArray, d: FloatArray) -> FloatArray:
+    """H d of all steps, (batch, N, ·); one H of all of them is as quick as one product."""
+    if H.strides[0] == 0:
+        return np.asarray(d @ H[0].T)
+    return np.asarray((H @ d.reshape(len(H), -1, 1)).reshape(*d.shape[:2], H.shape[1]))
+
+
+class LastModel:
+    """The model linearised at the mode, which the engine solves when somebody asks for what it alone knows."""
+
+    def __init__(
+        self, problem: Trajectory, point: Linearised, weights: FloatArray | None, batched: bool, smooth: Smoothed | None
+    ) -> None:
+        self.problem, self.point, self.weights, self.batched, self._smooth = problem, point, weights, batched, smooth
+
+    @property
+    def smooth(self) -> Smoothed:
+        """The engine's result, all states stacked."""
+        if self._smooth is None:
+            self._smooth = self.problem.solve(self.point, self.weights, None, False).smooth
+            assert self._smooth is not None
+        return self._smooth
+
+    @property
+    def llf(self) -> Any:
+        """Log-likelihood, of each series of a batch, whose chains are one forest."""
+        filt, problem = self.smooth.filt, self.problem
+        if not self.batched:
+            return float(np.squeeze(filt.llf))
+        if problem.prior.flat.any():
+            raise ModelError("a batch with flat priors has one likelihood for all; smooth the series one by one")
+        shape, m = (problem.batch, -1), problem.R.shape[-1]
+        observed = np.asarray(filt.observed).reshape(shape)
+        L = filt.covariances.D_factor.flat.reshape(problem.batch, -1, m, m)
+        logdet = 2.0 * np.log(np.diagonal(L, axis1=2, axis2=3)).sum(axis=(1, 2))
+        square = (filt.eps * filt.nu).reshape(shape).sum(axis=1)
+        return np.asarray(-0.5 * (observed.sum(axis=1) * np.log(2.0 * np.pi) + logdet + square))

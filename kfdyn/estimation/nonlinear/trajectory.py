@@ -32,6 +32,16 @@ class Residuals(NamedTuple):
     h: FloatArray
 
 
+class Whitened(NamedTuple):
+    """Residuals of prior, noise and readings in units of their deviations, what of prior, steps and readings ought to
+    be 0 (None where nothing), and the cost (batch,).
+    """
+
+    z: tuple[FloatArray, FloatArray, FloatArray]
+    exact: tuple[FloatArray | None, FloatArray, FloatArray | None]
+    cost: FloatArray
+
+
 class Linearised(NamedTuple):
     """The model along a trajectory (x̄, w̄): residuals, and Jacobians in tangents, those of readings at y."""
 
@@ -321,6 +331,19 @@ class Trajectory:
             )
         return self._whiteners
 
+    def whitened(self, at: Residuals, w: FloatArray) -> Whitened:
+        """Residuals and noise in units of their deviations, and the cost ½|P0^-½ r|² + ½Σ|Q^-½ w|² + Σρ(R^-½ T)."""
+        of_prior, of_noise, of_reading = self.whiteners(at)
+        (prior, started), (noise, _), (reading, missed) = of_prior(at.prior), of_noise(w), of_reading(at.T)
+        cost = 0.5 * (squares(prior) + squares(noise))
+        if self.robust is None:
+            cost = cost + 0.5 * squares(reading)
+        else:
+            _, member = self._groups(reading.shape[2])
+            seen = (~np.isnan(at.T)) @ member
+            cost = cost + self.robust.loss((reading**2) @ member, seen).sum(axis=(1, 2))
+        return Whitened((prior, noise, reading), (started, at.defects, missed), cost)
+
     def _groups(self, m: int) -> Any:
         labels = arguments.robust_groups(self.model.reading_groups, m)
         return labels, np.eye(labels.max(initial=0) + 1)[labels]
@@ -345,15 +368,11 @@ class Trajectory:
         scale = 1.0 / np.sqrt(weights[..., labels])
         return np.asarray(scale[..., :, None] * self.R * scale[..., None, :])
 
-    def cost(self, at: Residuals, w: FloatArray) -> FloatArray:
-        """½|P0^-½ r|² + ½Σ|Q^-½ w|² + Σρ(R^-½ T), (batch,)."""
-        prior, noise, reading = (whiten(v)[0] for whiten, v in zip(self.whiteners(at), (at.prior, w, at.T)))
-        total = 0.5 * (prior**2).sum(axis=1) + 0.5 * (noise**2).sum(axis=(1, 2))
-        if self.robust is None:
-            return np.asarray(total + 0.5 * (reading**2).sum(axis=(1, 2)))
-        _, member = self._groups(reading.shape[2])
-        seen = (~np.isnan(at.T)) @ member
-        return np.asarray(total + self.robust.loss((reading**2) @ member, seen).sum(axis=(1, 2)))
+
+def squares(z: FloatArray) -> FloatArray:
+    """Σz² of each series, (batch,)."""
+    rows = z.reshape(len(z), -1)
+    return np.asarray(np.einsum("bi,bi->b", rows, rows))
 
 
 def _forest(batch: int, N: int) -> Tree:

@@ -4,13 +4,19 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
+from kfdyn.estimation import consistency
 from kfdyn.estimation.nonlinear import quick_step
 from kfdyn.estimation.nonlinear.losses import Huber
 from kfdyn.estimation.nonlinear.trajectory import Trajectory
 from kfdyn.sweeps import Tag
 
-WAYS = {"registers": lambda n, m, p: ((Tag(n), Tag(m), Tag(p)), Tag(0)), "tiles": lambda *_: (None, Tag(1)),
-        "loops": lambda *_: (None, Tag(0))}  # fmt: skip
+WAYS = {
+    "registers": lambda n, m, p: (Tag(1), (Tag(n), Tag(m), Tag(p)), Tag(0)),
+    "tiles": lambda *_: (Tag(1), None, Tag(1)),
+    "loops": lambda *_: (Tag(1), None, Tag(0)),
+    "lanes": lambda *_: (Tag(4), None, Tag(0)),
+    "lanes of known sizes": lambda n, m, p: (Tag(4), (Tag(n), Tag(m), Tag(p)), Tag(0)),
+}
 
 
 def problem(B, N, n, m, p, seed, varying=False, singular=False, **more):
@@ -53,11 +59,12 @@ def expect_the_engines(problem, point, weights=None):
 @pytest.mark.parametrize("varying", [False, True])
 @pytest.mark.parametrize("sizes", [(3, 2, 1), (1, 1, 1), (5, 3, 4), (2, 4, 2)])
 def test_steps_are_the_engines(sizes, varying, way):
-    if way == "registers" and quick_step.Checks.on:
-        pytest.skip("registers are of compiled code")
-    found, point = problem(2, 7, *sizes, seed=sum(sizes), varying=varying)
-    found._quick._tags = WAYS[way](*sizes)
-    expect_the_engines(found, point)
+    if way in ("registers", "lanes", "lanes of known sizes") and quick_step.Checks.on:
+        pytest.skip("registers and lanes are of compiled code")
+    for series in (2, 4, 7):  # fewer than lanes, as many, and some that look back
+        found, point = problem(series, 7, *sizes, seed=sum(sizes), varying=varying)
+        found._quick._tags = WAYS[way](*sizes)
+        expect_the_engines(found, point)
 
 
 def test_robust_weights_and_no_noise_at_all():
@@ -73,8 +80,8 @@ def test_a_long_series_goes_into_registers_and_one_of_many_states_by_tiles():
     long, point = problem(1, 120, 3, 2, 1, seed=0)
     large, at = problem(1, 5, 20, 6, 4, seed=0)
     if not quick_step.Checks.on:
-        assert (short._quick._tags[0], long._quick._tags[0]) == (None, (3, 2, 1))
-    assert large._quick._tags == (None, 1)
+        assert (short._quick._tags[1], long._quick._tags[1]) == (None, (3, 2, 1))
+    assert large._quick._tags == (1, None, 1)
     expect_the_engines(long, point)
     expect_the_engines(large, at)
 
@@ -91,6 +98,29 @@ def test_where_the_engine_is_more_careful_there_is_none(case):
         found.prior = found.prior._replace(P0=1e12 * np.eye(3))
     assert found.quick_step(point, None) is None
     assert found.quick_step(point, None) is None  # not tried again
+
+
+def test_many_series_go_side_by_side():
+    found, point = problem(19, 9, 3, 2, 1, seed=2)
+    assert quick_step.Checks.on or found._quick._tags[0] > 1
+    expect_the_engines(found, point)
+    one = point.F.reshape(19, 8, 3, 3)[17].copy()
+    point.F.reshape(19, 8, 3, 3)[17] = np.nan  # one series alone has lost all digits
+    assert found.quick_step(point, None) is None
+    found, _ = problem(19, 9, 3, 2, 1, seed=2)
+    point.F.reshape(19, 8, 3, 3)[17] = 1e7 * one
+    assert found.quick_step(point, None) is None
+
+
+def test_what_the_engine_alone_knows_comes_when_it_is_asked_for():
+    y = np.sin(0.1 * np.arange(30))
+    model = kf.NonlinearModel(lambda x, k: np.sin(x) + 0.1, lambda x, k: x + 0.1 * x**3, 0.01, 0.01, 0.0, 1.0)
+    means, whole = (kf.iterated_kalman_smoother(model, y, covariances=given) for given in (False, True))
+    assert means._last._smooth is None and whole._last._smooth is not None
+    np.testing.assert_allclose(means.x, whole.x, atol=1e-9)
+    np.testing.assert_allclose(means.costate, whole.costate, atol=1e-9)
+    assert means.llf == pytest.approx(whole.llf, rel=1e-12)
+    assert consistency.nis(means.filt).p_value == pytest.approx(consistency.nis(whole.filt).p_value, rel=1e-9)
 
 
 def test_the_engine_has_the_last_word(monkeypatch):

@@ -1,6 +1,14 @@
 """The two halves of a filter's step, compiled: their matrices are so small that NumPy's calls would cost most."""
 
-from kfdyn.estimation.recursions.linalg.matrices import Block, Column, Turned, add_congruence, combine, multiply
+from kfdyn.estimation.recursions.linalg.matrices import (
+    Block,
+    Column,
+    Turned,
+    add_congruence,
+    combine,
+    multiply,
+    nothing,
+)
 from kfdyn.estimation.recursions.linalg.small_blocks import combination
 from kfdyn.estimation.recursions.linalg.triangular import cholesky, solve_lower, solve_lower_transposed
 from kfdyn.sweeps import LANEWISE, arithmetic, if_, local, log, loop, sweep, where
@@ -22,7 +30,8 @@ def linearly_corrected(P, H, R, R_step, C, D, T, seen, found, P_plus, L, work, n
         P_b, H_b, C_b = Block(P, b * n * n, n, n), Block(H, b * m * n, m, n), Block(C, b * m * n, m, n)
         multiply(C_b, H_b, Turned(P_b))
         multiply(Block(D, b * m * m, m, m), H_b, Turned(C_b), base=Block(R, b * R_step, m, m), symmetric=True)
-        correct(b, failed, P, C, D, T, seen, found, P_plus, L, work, n, m)
+        correct(b, failed, P, C, D, T, seen.part(b * m), found, P_plus, L, work, n, m)
+        _say_likelihood(b, seen, found, L, n, m)
     return failed
 
 
@@ -36,16 +45,29 @@ def corrected(P, C, D, T, seen, found, P_plus, L, work, n, m, rows):
     """
     failed = local(-1)
     for b in loop(rows, until=failed):
-        correct(b, failed, P, C, D, T, seen, found, P_plus, L, work, n, m)
+        correct(b, failed, P, C, D, T, seen.part(b * m), found, P_plus, L, work, n, m)
+        _say_likelihood(b, seen, found, L, n, m)
     return failed
 
 
-def correct(b, failed, P, C, D, T, seen, found, P_plus, L, work, n, m, known=False, tiled=False):
-    """The update of one belief: L L* = D,  W = L⁻¹ C,  ν = L⁻* L⁻¹ ε,  d = W* L⁻¹ ε,  P⁺ = P − W* W."""
+def _say_likelihood(b, seen, found, L, n, m):
+    """−½ (ε*D⁻¹ε + log det 2πD) of what is seen; logarithms are called one by one, so whoever needs none has none."""
+    out, there, L_b = found.part(b * (n + 2 * m + 2)), seen.part(b * m), Block(L, b * m * m, m, m)
+    volume = local(0.0)
+    for a in loop(m):
+        volume += where(there[a], LOG_2PI + 2.0 * log(L_b[a, a]), 0.0)
+    out[n + 2 * m + 1] = -0.5 * (out[n + 2 * m] + volume)
+
+
+def correct(b, failed, P, C, D, T, there, found, P_plus, L, work, n, m, known=False, tiled=False):
+    """The update of one belief: L L* = D,  W = L⁻¹ C,  ν = L⁻* L⁻¹ ε,  d = W* L⁻¹ ε,  P⁺ = P − W* W.
+
+    In lanes one that fails is not a number.
+    """
     each = n + 2 * m + 2
     D_b, L_b = Block(D, b * m * m, m, m), Block(L, b * m * m, m, m)
     C_b, W = (Block(flat, start, m, n, known, tiled) for flat, start in ((C, b * m * n), (work, 0)))
-    there, T_b = seen.part(b * m), T.part(b * m)
+    T_b = T.part(b * m)
     out = found.part(b * each)
     eps, nu = out.part(n), Column(out, n + m, m, known)
     bad = cholesky(D_b, L_b, there, REGULAR)
@@ -57,16 +79,14 @@ def correct(b, failed, P, C, D, T, seen, found, P_plus, L, work, n, m, known=Fal
             eps[a] = where(there[a], T_b[a], 0.0)
             nu[a] = eps[a]
         solve_lower(L_b, nu)
-        square, volume = local(0.0), local(0.0)
+        square = nothing(nu)
         for a in loop(m):
             square += nu[a] * nu[a]
-            volume += where(there[a], LOG_2PI + 2.0 * log(L_b[a, a]), 0.0)
         out[n + 2 * m] = square
-        out[n + 2 * m + 1] = -0.5 * (square + volume)
         combined(Column(out, 0, n, known), nu, W)
         solve_lower_transposed(L_b, nu)
         P_b, after = (Block(flat, b * n * n, n, n, known, tiled) for flat in (P, P_plus))
-        if known or tiled:
+        if known or tiled or D_b.count > 1:
             multiply(after, Turned(W), W, base=P_b, sign=-1.0, symmetric=True)
         else:
             _subtract_square(after, P_b, W)
@@ -113,7 +133,7 @@ def _subtract_square(out, P, W):
 
 def combined(y, x, A):
     """y = A* x, a row of A at a time."""
-    if A.known:
+    if A.known or A.count > 1:
         combine(y, x, A)
         return
     y.clear()

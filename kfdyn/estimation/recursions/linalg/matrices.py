@@ -244,6 +244,9 @@ def multiply(out, A, B, base=None, sign=1.0, symmetric=False, lower=False):
     if getattr(out, "tiled", False):
         _multiply_tiled(out, A, B, base, sign, symmetric, lower)
         return
+    if max(A.count, B.count) > 1:
+        _multiply_in_lanes(out, A, B, base, sign, symmetric)
+        return
     for i in loop(A.shape[0]):
         for j in loop(i + 1 if symmetric else B.shape[1]):
             s = nothing(A, B) if base is None else local(base[i, j])
@@ -252,6 +255,41 @@ def multiply(out, A, B, base=None, sign=1.0, symmetric=False, lower=False):
             out[i, j] = s
             if symmetric:
                 out[j, i] = s
+
+
+def _multiply_in_lanes(out, A, B, base, sign, symmetric):
+    """The same in lanes, four sums at a time: to load what fills a register takes as long as to multiply it."""
+    (rows, cols), count = out.shape, A.shape[1]
+
+    def some(i, j, height, width, lower=False):
+        sums = {}
+        for place in ((a, b) for a in range(height) for b in range(width)):
+            at = i + place[0], j + place[1]
+            sums[place] = nothing(A, B) if base is None else local(broadcast(base[at], max(A.count, B.count)))
+        for l in loop(count):
+            left, right = [A[i + a, l] for a in range(height)], [B[l, j + b] for b in range(width)]
+            for (a, b), s in sums.items():
+                s.set(s + left[a] * right[b] if sign > 0 else s - left[a] * right[b])
+        for (a, b), s in sums.items():
+            if not lower or b <= a:
+                out[i + a, j + b] = s
+                if symmetric:
+                    out[j + b, i + a] = s
+
+    def along(i, height):
+        end = i if symmetric else cols
+        for j in loop(end - end % 2, step=2):
+            some(i, j, height, 2)
+        if symmetric:  # i is even
+            some(i, i, height, height, lower=True)
+            return
+        for j in loop(cols, cols - cols % 2):
+            some(i, j, height, 1)
+
+    for i in loop(rows - rows % 2, step=2):
+        along(i, 2)
+    for i in loop(rows, rows - rows % 2):
+        along(i, 1)
 
 
 def _multiply_tiled(out, A, B, base, sign, symmetric, lower):
