@@ -2,6 +2,13 @@
 
 Needs SymPy where an expression is wanted (``pip install ".[symbolic]"`` in the folder of the sources); export needs
 nothing.
+
+Parameters
+----------
+system : System
+    The robot, with any hinges.
+parameters : bool
+    Make letters of masses m, first moments c = m p, inertias J, places l and rotors r too; zeros stay zeros.
 """
 
 from kfdyn.symbolic.export import export

@@ -167,19 +167,7 @@ def _coefficient(x: float) -> Any:
 
 
 def mass_matrix(system: System, *, parameters: bool = False) -> Formula:
-    """𝓜(q) as a formula: composite bodies and walks to the root, run on symbols.
-
-    Parameters
-    ----------
-    system : System
-        The robot, with any hinges.
-    parameters : bool
-        Make letters of masses m, first moments c = m p, inertias J, places l and rotors r too; zeros stay zeros.
-
-    Returns
-    -------
-    Formula
-        Of shape (nv, nv).
+    """Write the mass matrix 𝓜(q) (nv, nv) as a formula: composite bodies (CRBA) run on symbols.
 
     Notes
     -----
@@ -196,19 +184,7 @@ def mass_matrix(system: System, *, parameters: bool = False) -> Formula:
 
 
 def mass_matrix_inverse(system: System, *, parameters: bool = False) -> Formula:
-    """𝓜⁻¹(q) as a formula, without an inverse of more than a hinge: (1 − HψK)* D⁻¹ (1 − HψK), column by column.
-
-    Parameters
-    ----------
-    system : System
-        The robot, with any hinges.
-    parameters : bool
-        Make letters of the constants too.
-
-    Returns
-    -------
-    Formula
-        Of shape (nv, nv).
+    """Write 𝓜⁻¹(q) (nv, nv) as a formula, by filter and smoother: (1 − HψK)* D⁻¹ (1 − HψK), column by column.
 
     Notes
     -----
@@ -230,21 +206,12 @@ def mass_matrix_inverse(system: System, *, parameters: bool = False) -> Formula:
 
 
 def inverse_element(system: System, i: int, j: int, *, parameters: bool = False) -> Formula:
-    """One element of 𝓜⁻¹ as a formula: what a unit force at dof j does to dof i. R86 (10.2)-(10.3).
+    """Write one element of 𝓜⁻¹ as a formula (): what a unit force at dof j does to dof i. R86 (10.2)-(10.3).
 
     Parameters
     ----------
-    system : System
-        The robot.
     i, j : int
         Which element.
-    parameters : bool
-        Make letters of the constants too.
-
-    Returns
-    -------
-    Formula
-        Of shape ().
 
     Examples
     --------
@@ -268,19 +235,7 @@ def inverse_element(system: System, i: int, j: int, *, parameters: bool = False)
 
 
 def forward_dynamics(system: System, *, parameters: bool = False) -> Formula:
-    """Joint accelerations a(q, v, tau) as a formula: filter and smoother run on symbols.
-
-    Parameters
-    ----------
-    system : System
-        The robot; its gravity is part of the formula.
-    parameters : bool
-        Make letters of the constants too.
-
-    Returns
-    -------
-    Formula
-        Of shape (nv,).
+    """Write accelerations a(q, v, tau) (nv,) as a formula: filter and smoother (ABA) run on symbols, with gravity.
 
     Notes
     -----
@@ -298,19 +253,7 @@ def forward_dynamics(system: System, *, parameters: bool = False) -> Formula:
 
 
 def bias_forces(system: System, *, parameters: bool = False) -> Formula:
-    """c(q, v) of 𝓜a + c = tau as a formula: Newton-Euler run on symbols, gravity included.
-
-    Parameters
-    ----------
-    system : System
-        The robot.
-    parameters : bool
-        Make letters of the constants too.
-
-    Returns
-    -------
-    Formula
-        Of shape (nv,).
+    """Write c(q, v) (nv,) of 𝓜a + c = tau as a formula: Newton-Euler run on symbols, gravity included.
 
     Examples
     --------
@@ -325,7 +268,7 @@ def bias_forces(system: System, *, parameters: bool = False) -> Formula:
 
 
 def filter_quantity(system: System, letter: str, hinge: str, *, parameters: bool = False) -> Formula:
-    """P, P⁺, D or G of one hinge as a formula of q: what the filter knows there. R86 (8.4)-(8.9).
+    """Write P, P⁺, D or G of one hinge as a formula of q: what the filter knows there. R86 (8.4)-(8.9).
 
     Parameters
     ----------
@@ -335,8 +278,6 @@ def filter_quantity(system: System, letter: str, hinge: str, *, parameters: bool
         Which.
     hinge : str
         Name of the hinge. P, P⁺ and G are in the frame of the body it carries.
-    parameters : bool
-        Make letters of the constants too.
 
     Returns
     -------

@@ -13,7 +13,7 @@ import numpy as np
 
 from kfdyn.errors import SingularError
 from kfdyn.estimation.recursions.node_update import Output, Straight, filter_node, smooth_node
-from kfdyn.textbook.sko import Model
+from kfdyn.textbook.sko.sko_model import Model
 
 
 def solve(model: Model, T: Any) -> Any:

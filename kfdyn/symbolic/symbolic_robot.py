@@ -16,7 +16,7 @@ from kfdyn.multibody.kinds import expect_rigid
 from kfdyn.multibody.parts.hinge import Coordinates
 from kfdyn.symbolic.tape import Tape, Term, cosine, sine
 from kfdyn.textbook.algebra import block, cross, tilde
-from kfdyn.textbook.sko import Model, scatter
+from kfdyn.textbook.sko.sko_model import Model, scatter
 
 # Entries of a rotation this close to 0 or ±1 are meant to be 0 or ±1: cos(π/2) is 6e-17 in floats.
 SNAP = 1e-15

@@ -4,133 +4,42 @@ Links are counted from the tip (1) to the base (N), joint N carries the base's s
 own frame, and φ_{k,k−1} changes the frame where a joint is crossed. Functions bear the numbers of the equations they
 are. Sections 2-3 are in ``links``, 4-5 in ``motion``, 6 in ``boundary_value``, 7 in ``inverse``, 8 in ``forward``,
 9 in ``statistics``, 10 in ``closed_form``.
+
+Parameters
+----------
+chain : Chain
+    The arm in one state.
+tau, u_ddot : (N,)
+    Active moments and joint accelerations, from the tip to the base.
 """
 
-from kfdyn.textbook.r86.boundary_value import TABLE_6_1, Solution, boundary_value_6, residuals_6_1_to_6_6
-from kfdyn.textbook.r86.closed_form import ClosedForm
-from kfdyn.textbook.r86.forward import (
-    Filtered,
-    Smoothed,
-    co_state_update_8_13,
-    filter_8,
-    forward_dynamics_8,
-    gain_8_5,
-    inertia_prediction_8_4,
-    inertia_update_8_9,
-    inertia_updates_8_25,
-    innovation_8_6,
-    residual_8_8,
-    smoother_8,
-    state_prediction_8_3,
-    state_update_8_7,
-)
-from kfdyn.textbook.r86.inverse import (
-    bias_moments_7_11,
-    co_state_7_2,
-    composite_7_8,
-    composites_7_9,
-    equation_of_motion_7_1,
-    inertia_matrix_7_11,
-    inverse_dynamics_7,
-    kernel_7_7,
-    kernel_table,
-    state_7_3,
-    state_7_4,
-    state_7_6,
-    transition,
-)
-from kfdyn.textbook.r86.links import (
-    Arm,
-    Link,
-    arm_of,
-    change_of_frame,
-    kinetic_energy_3_2,
-    kinetic_energy_3_3,
-    rotation,
-    spatial_inertia_3_1,
-    transition_3_5,
-)
-from kfdyn.textbook.r86.motion import (
-    Chain,
-    accelerations_5_4_5_5,
-    bias_acceleration_5_6,
-    bias_force_4_4,
-    bias_force_4_4_as_printed,
-    chain_of,
-    forces_4_1_to_4_3,
-    velocities_5_1_to_5_3,
-)
-from kfdyn.textbook.r86.statistics import (
-    co_state_covariances_9_20_9_21,
-    co_states_9_15_9_16,
-    conditional,
-    draw_9_1_to_9_3,
-    innovation_9_5,
-    innovation_covariance_9_7,
-    mean_and_covariance,
-    smoothed_9_14,
-    smoothed_covariance_9_18,
-    update_9_9,
-)
+from kfdyn.lazy import on_first_use
 
-__all__ = [
-    "TABLE_6_1",
-    "Arm",
-    "Chain",
-    "ClosedForm",
-    "Filtered",
-    "Link",
-    "Smoothed",
-    "Solution",
-    "accelerations_5_4_5_5",
-    "arm_of",
-    "bias_acceleration_5_6",
-    "bias_force_4_4",
-    "bias_force_4_4_as_printed",
-    "bias_moments_7_11",
-    "boundary_value_6",
-    "chain_of",
-    "change_of_frame",
-    "co_state_7_2",
-    "co_state_covariances_9_20_9_21",
-    "co_state_update_8_13",
-    "co_states_9_15_9_16",
-    "composite_7_8",
-    "composites_7_9",
-    "conditional",
-    "draw_9_1_to_9_3",
-    "equation_of_motion_7_1",
-    "filter_8",
-    "forces_4_1_to_4_3",
-    "forward_dynamics_8",
-    "gain_8_5",
-    "inertia_matrix_7_11",
-    "inertia_prediction_8_4",
-    "inertia_update_8_9",
-    "inertia_updates_8_25",
-    "innovation_8_6",
-    "innovation_9_5",
-    "innovation_covariance_9_7",
-    "inverse_dynamics_7",
-    "kernel_7_7",
-    "kernel_table",
-    "kinetic_energy_3_2",
-    "kinetic_energy_3_3",
-    "mean_and_covariance",
-    "residual_8_8",
-    "residuals_6_1_to_6_6",
-    "rotation",
-    "smoothed_9_14",
-    "smoothed_covariance_9_18",
-    "smoother_8",
-    "spatial_inertia_3_1",
-    "state_7_3",
-    "state_7_4",
-    "state_7_6",
-    "state_prediction_8_3",
-    "state_update_8_7",
-    "transition",
-    "transition_3_5",
-    "update_9_9",
-    "velocities_5_1_to_5_3",
-]
+_PLACES = {
+    "boundary_value": ("Solution", "TABLE_6_1", "boundary_value_6", "residuals_6_1_to_6_6"),
+    "closed_form": ("ClosedForm",),
+    "forward": (
+        "Filtered", "Smoothed", "co_state_update_8_13", "filter_8", "forward_dynamics_8", "gain_8_5",
+        "inertia_prediction_8_4", "inertia_update_8_9", "inertia_updates_8_25", "innovation_8_6", "residual_8_8",
+        "smoother_8", "state_prediction_8_3", "state_update_8_7",
+    ),
+    "inverse": (
+        "bias_moments_7_11", "co_state_7_2", "composite_7_8", "composites_7_9", "equation_of_motion_7_1",
+        "inertia_matrix_7_11", "inverse_dynamics_7", "kernel_7_7", "kernel_table", "state_7_3", "state_7_4",
+        "state_7_6", "transition",
+    ),
+    "links": (
+        "Arm", "Link", "arm_of", "change_of_frame", "kinetic_energy_3_2", "kinetic_energy_3_3", "rotation",
+        "spatial_inertia_3_1", "transition_3_5",
+    ),
+    "motion": (
+        "Chain", "accelerations_5_4_5_5", "bias_acceleration_5_6", "bias_force_4_4", "bias_force_4_4_as_printed",
+        "chain_of", "forces_4_1_to_4_3", "velocities_5_1_to_5_3",
+    ),
+    "statistics": (
+        "co_state_covariances_9_20_9_21", "co_states_9_15_9_16", "conditional", "draw_9_1_to_9_3", "innovation_9_5",
+        "innovation_covariance_9_7", "mean_and_covariance", "smoothed_9_14", "smoothed_covariance_9_18", "update_9_9",
+    ),
+}  # fmt: skip
+
+__getattr__, __dir__, __all__ = on_first_use(__name__, _PLACES)

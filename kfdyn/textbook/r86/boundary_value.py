@@ -47,19 +47,7 @@ class Solution(NamedTuple):
 
 
 def boundary_value_6(chain: Chain, tau: Any) -> Solution:
-    """Solve (6.1)-(6.6) whole: 13 N equations in x, λ and ü, by elimination; O(N³).
-
-    Parameters
-    ----------
-    chain : Chain
-        The arm in one state.
-    tau : (N,)
-        Active moments, from the tip to the base.
-
-    Returns
-    -------
-    Solution
-        Forces, accelerations and joint accelerations.
+    """Solve (6.1)-(6.6) whole for x, λ and ü (N,): 13 N equations, by elimination; O(N³).
 
     Notes
     -----

@@ -110,19 +110,7 @@ def inertia_updates_8_25(P_minus: Array, G: Array, H: Array) -> tuple[Array, Arr
 
 
 def filter_8(chain: Chain, tau: Any) -> Filtered:
-    """The filtering stage, from the tip to the base.
-
-    Parameters
-    ----------
-    chain : Chain
-        The arm in one state.
-    tau : (N,)
-        Active moments, from the tip to the base: the measurements.
-
-    Returns
-    -------
-    Filtered
-        Estimates, inertias, gains, innovations and residuals of every joint.
+    """Run the filtering stage (8.2)-(8.9) over (N,) moments from the tip to the base. O(N).
 
     Notes
     -----
@@ -152,19 +140,12 @@ def filter_8(chain: Chain, tau: Any) -> Filtered:
 
 
 def smoother_8(chain: Chain, filtered: Filtered) -> Smoothed:
-    """The smoothing stage, from the base to the tip.
+    """Run the smoothing stage (8.10)-(8.13) for ü (N,) from the base to the tip. O(N).
 
     Parameters
     ----------
-    chain : Chain
-        The arm in one state.
     filtered : Filtered
         Of :func:`filter_8`: gains and residuals are used.
-
-    Returns
-    -------
-    Smoothed
-        Spatial accelerations on both sides of every joint, and the joint accelerations.
 
     Notes
     -----
@@ -197,19 +178,7 @@ def co_state_update_8_13(chain: Chain, filtered: Filtered, smoothed: Smoothed, k
 
 
 def forward_dynamics_8(chain: Chain, tau: Any) -> Array:
-    """Joint accelerations ü (N,) by filtering inward and smoothing outward: Result 8.1.
-
-    Parameters
-    ----------
-    chain : Chain
-        The arm in one state.
-    tau : (N,)
-        Active moments, from the tip to the base.
-
-    Returns
-    -------
-    (N,)
-        ü, from the tip to the base.
+    """Return ü (N,) by filtering inward and smoothing outward, O(N). R86 Result 8.1.
 
     Notes
     -----

@@ -11,19 +11,7 @@ from kfdyn.textbook.r86.motion import Chain, accelerations_5_4_5_5, forces_4_1_t
 
 
 def inverse_dynamics_7(chain: Chain, u_ddot: Any) -> Array:
-    """Active moments τ (N,) for given joint accelerations: outward (6.3)-(6.4), then inward (6.1)-(6.2), (6.5).
-
-    Parameters
-    ----------
-    chain : Chain
-        The arm in one state.
-    u_ddot : (N,)
-        Joint accelerations, from the tip to the base.
-
-    Returns
-    -------
-    (N,)
-        τ_k = H_k x_k.
+    """Return τ (N,) for given ü: outward (6.3)-(6.4), then inward (6.1)-(6.2), (6.5). O(N). R86 7.
 
     Notes
     -----

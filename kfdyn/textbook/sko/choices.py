@@ -14,7 +14,7 @@ from kfdyn.textbook.sko.sko_model import Model, operators
 
 
 def reroot(model: Model, T: Any, base: int) -> tuple[Model, Array]:
-    """The same free-floating system with another body as its base: edges on the path are turned round.
+    """Give a free-floating system another body as its base: edges on the path are turned round. SKO 15.
 
     ::
 
@@ -77,25 +77,13 @@ def reroot(model: Model, T: Any, base: int) -> tuple[Model, Array]:
 
 
 def newton_euler_absolute(model: Model, T: Any) -> tuple[Array, Array]:
-    """θ̈ (Σm_k,) and hinge forces f (Σn_k,) with the velocity of every body a coordinate: free bodies and constraints.
+    """Return θ̈ (Σm_k,) and hinge forces f (Σn_k,) with every body's velocity a coordinate: free bodies and constraints.
 
     ::
 
         M α + b = f − A-shifted f of the children,   H f + R θ̈ = T,   α = A*α(p) + H*θ̈ + a
 
     all at once: the "DAE rabbit hole" of SKO 10, a system of 2 Σn_k + Σm_k equations, O(N³).
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    T : (Σm_k,)
-        Generalised forces.
-
-    Returns
-    -------
-    theta_ddot, f : (Σm_k,), (Σn_k,)
-        Accelerations of the hinges and the forces they carry.
 
     Examples
     --------
@@ -121,19 +109,7 @@ def newton_euler_absolute(model: Model, T: Any) -> tuple[Array, Array]:
 
 
 def kane(model: Model, T: Any) -> Array:
-    """θ̈ by Kane's method: partial velocities C = A*H*, 𝓜 = C*MC, generalised active and inertia forces. SKO 10.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    T : (Σm_k,)
-        Generalised forces.
-
-    Returns
-    -------
-    (Σm_k,)
-        θ̈.
+    """Return θ̈ (Σm_k,) by Kane's method: partial velocities C = A*H*, 𝓜 = C*MC, active and inertia forces. SKO 10.
 
     Notes
     -----
@@ -155,7 +131,7 @@ def kane(model: Model, T: Any) -> Array:
 
 
 def lagrange(mass_matrix: Callable[[Any], Any], potential: Callable[[Any], Any], q: Any, v: Any, tau: Any) -> Array:
-    """q̈ by Lagrange's equations d/dt ∂L/∂v − ∂L/∂q = τ for L = ½ v*𝓜(q)v − U(q): 𝓜 is an opaque matrix. SKO 10.
+    """Return q̈ (n,) by Lagrange's equations d/dt ∂L/∂v − ∂L/∂q = τ for L = ½ v*𝓜(q)v − U(q). SKO 10.
 
     Parameters
     ----------
@@ -163,11 +139,6 @@ def lagrange(mass_matrix: Callable[[Any], Any], potential: Callable[[Any], Any],
         𝓜(q) (n, n) and U(q), analytic in q: they are called with complex q.
     q, v, tau : (n,)
         Coordinates that are true coordinates (v = q̇), rates, generalised forces.
-
-    Returns
-    -------
-    (n,)
-        q̈.
 
     Notes
     -----
@@ -189,7 +160,7 @@ def lagrange(mass_matrix: Callable[[Any], Any], potential: Callable[[Any], Any],
 
 
 def projected_dynamics(M: Array, J: Array, drift: Array, T: Any, C: Array) -> Array:
-    """q̈ (n,) of a system with constraints J q̈ + J̇v = 0, without multipliers: the equations projected. SKO topic 10.
+    """Return q̈ (n,) of a system with J q̈ + J̇v = 0, the equations projected and no multipliers. SKO topic 10.
 
     ::
 
@@ -201,11 +172,6 @@ def projected_dynamics(M: Array, J: Array, drift: Array, T: Any, C: Array) -> Ar
         Mass matrix, biases and generalised forces of the system without the constraints.
     J, drift : (r, n), (r,)
         Independent rows, and J̇v.
-
-    Returns
-    -------
-    (n,)
-        Accelerations; forces along the rows of J are projected away, motion along them is what the rows ask.
 
     Notes
     -----

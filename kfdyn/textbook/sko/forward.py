@@ -45,19 +45,12 @@ class Articulated(NamedTuple):
 
 
 def articulated(model: Model, H: list[Any] | None = None, R: list[Any] | None = None) -> Articulated:
-    """P, D, G, τ̄ and P⁺ from the tips to the base, O(N). SKO "riccati-gather".
+    """Compute P, D, G, τ̄ and P⁺ from the tips to the base (ABA; n_k by n_k blocks), O(N). SKO "riccati-gather".
 
     Parameters
     ----------
-    model : Model
-        The model.
     H, R : list, optional
         Instead of the model's: of the free dofs, in hybrid dynamics.
-
-    Returns
-    -------
-    Articulated
-        One entry a node.
 
     Examples
     --------
@@ -83,24 +76,12 @@ def articulated(model: Model, H: list[Any] | None = None, R: list[Any] | None = 
 
 
 def forward_dynamics(model: Model, T: Any) -> Array:
-    """θ̈ by the articulated-body recursions, O(N), with Jain's split of the biases. SKO 81.
+    """Return θ̈ (Σm_k,) by the articulated-body recursions (ABA), O(N), with Jain's split of the biases. SKO 81.
 
     ::
 
         𝔷 = Σ A 𝔷⁺ + P a + b,   ε = T − H𝔷,   ν = D⁻¹ε,   𝔷⁺ = 𝔷 + Gε
         α⁺ = A*α(p),            θ̈ = ν − G*α⁺,              α = α⁺ + H*θ̈ + a
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    T : (Σm_k,)
-        Generalised forces.
-
-    Returns
-    -------
-    (Σm_k,)
-        θ̈.
 
     Examples
     --------
@@ -132,23 +113,11 @@ def forward_dynamics(model: Model, T: Any) -> Array:
 
 
 def forward_dynamics_inverse_first(model: Model, T: Any) -> Array:
-    """θ̈ (Σm_k,) with the biases taken from T beforehand: inverse dynamics, then the filter without them. R86 11.
+    """Return θ̈ (Σm_k,) with the biases taken from T first: inverse dynamics, then the filter without them. R86 11.
 
     ::
 
         C = T at θ̈ = 0;     θ̈ = 𝓜⁻¹(T − C) by filter and smoother with a = b = 0
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    T : (Σm_k,)
-        Generalised forces.
-
-    Returns
-    -------
-    (Σm_k,)
-        θ̈ of :func:`forward_dynamics`.
 
     Notes
     -----
@@ -169,25 +138,13 @@ def forward_dynamics_inverse_first(model: Model, T: Any) -> Array:
 
 
 def forward_dynamics_quadratic(model: Model, T: Any) -> Array:
-    """θ̈ in O(N depth): the innovations factor from composite bodies, element by element, and two triangular solves.
+    """Return θ̈ (Σm_k,) in O(N depth): the innovations factor from composite bodies, and two triangular solves.
 
     ::
 
         S(k) = Σ A (S + G D G*) A*,   (ℛ − S)H* = G D,   L(j,k) = H(j) A(j,k) G(k),   𝓜 = L D L*
 
     S is the covariance of the filter's estimate: what composite bodies overstate. The biases come from Newton-Euler.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    T : (Σm_k,)
-        Generalised forces.
-
-    Returns
-    -------
-    (Σm_k,)
-        θ̈.
 
     Notes
     -----
@@ -235,19 +192,7 @@ def forward_dynamics_quadratic(model: Model, T: Any) -> Array:
 
 
 def forward_dynamics_cubic(model: Model, T: Any) -> Array:
-    """θ̈ = 𝓜⁻¹ (T − C) with 𝓜 by composite bodies and Gauss, O(N³): what R86 11 calls the usual approach.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    T : (Σm_k,)
-        Generalised forces.
-
-    Returns
-    -------
-    (Σm_k,)
-        θ̈.
+    """Return θ̈ (Σm_k,) = 𝓜⁻¹(T − C), 𝓜 by composite bodies and Gauss, O(N³): what R86 11 calls the usual approach.
 
     Examples
     --------
@@ -261,19 +206,7 @@ def forward_dynamics_cubic(model: Model, T: Any) -> Array:
 
 
 def forward_dynamics_operators(model: Model, T: Any) -> Array:
-    """θ̈ = [1 − HψK]*D⁻¹[T − Hψ(KT + Pa + b)] − K*ψ*a, every operator written out. SKO 79.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    T : (Σm_k,)
-        Generalised forces.
-
-    Returns
-    -------
-    (Σm_k,)
-        θ̈.
+    """Return θ̈ (Σm_k,) = [1 − HψK]*D⁻¹[T − Hψ(KT + Pa + b)] − K*ψ*a, every operator written out. SKO 79.
 
     Notes
     -----
@@ -299,23 +232,16 @@ def forward_dynamics_operators(model: Model, T: Any) -> Array:
 
 
 def hybrid_dynamics(model: Model, T: Any, theta_ddot: Any, prescribed: Any) -> tuple[Array, Array]:
-    """T and θ̈ of every dof where some have θ̈ given and the others T: one gather, one scatter, O(N). SKO 88.
+    """Return T and θ̈ (Σm_k,) of every dof, given θ̈ of some and T of the others: one gather, one scatter, O(N). SKO 88.
 
     Parameters
     ----------
-    model : Model
-        The model.
     T : (Σm_k,)
         Generalised forces; read where a dof is free.
     theta_ddot : (Σm_k,)
         Generalised accelerations; read where a dof is prescribed.
     prescribed : (Σm_k,)
         True where the motion is given; a hinge may be split.
-
-    Returns
-    -------
-    T, theta_ddot : (Σm_k,)
-        Both complete.
 
     Examples
     --------

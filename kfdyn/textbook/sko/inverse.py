@@ -11,19 +11,12 @@ from kfdyn.textbook.sko.sko_model import Model, gather, scatter
 
 
 def velocities(model: Model, beta: Any) -> list[Any]:
-    """V = A*H*β, node by node, O(N). SKO 13.
+    """Return the velocity V = A*H*β (n_k,) of each node. O(N). SKO 13.
 
     Parameters
     ----------
-    model : Model
-        The model.
     beta : (Σm_k,)
         Generalised velocities, stacked node by node.
-
-    Returns
-    -------
-    list of (n_k,)
-        Velocity of each node.
 
     Examples
     --------
@@ -38,19 +31,12 @@ def velocities(model: Model, beta: Any) -> list[Any]:
 
 
 def jacobian(model: Model, node: int) -> Array:
-    """J (n_k, Σm_k) with V(node) = J β: walks from the node to its root, O(depth). SKO 87.
+    """Return J (n_k, Σm_k) with V(node) = J β by a walk from the node to its root, O(depth). SKO 87.
 
     Parameters
     ----------
-    model : Model
-        The model.
     node : int
         Whose velocity.
-
-    Returns
-    -------
-    (n_k, Σm_k)
-        Zero in the columns of nodes that are no ancestors.
 
     Examples
     --------
@@ -71,19 +57,7 @@ def jacobian(model: Model, node: int) -> Array:
 
 
 def newton_euler(model: Model, theta_ddot: Any) -> Array:
-    """T = H A [M A*(H*θ̈ + a) + b] + R θ̈ by one scatter and one gather, O(N). SKO 31.
-
-    Parameters
-    ----------
-    model : Model
-        The model; its a and b are the biases.
-    theta_ddot : (Σm_k,)
-        Generalised accelerations.
-
-    Returns
-    -------
-    (Σm_k,)
-        Generalised forces.
+    """Return T (Σm_k,) = H A [M A*(H*θ̈ + a) + b] + R θ̈ by one scatter and one gather (RNEA), O(N). SKO 31.
 
     Examples
     --------
@@ -101,22 +75,12 @@ def newton_euler(model: Model, theta_ddot: Any) -> Array:
 
 
 def bias(model: Model) -> Array:
-    """C = H A (M A* a + b), (Σm_k,): Newton-Euler with θ̈ = 0. SKO 30."""
+    """Return C (Σm_k,) = H A (M A* a + b): Newton-Euler with θ̈ = 0. SKO 30."""
     return newton_euler(model, zeros(sum(len(H) for H in model.H), model.M[0]))
 
 
 def composite_bodies(model: Model) -> list[Any]:
-    """ℛ(k) = Σ A(k,j) ℛ(j) A*(k,j) + M(k): composite inertias, a gather. O(N). SKO 42.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-
-    Returns
-    -------
-    list of (n_k, n_k)
-        ℛ of each node.
+    """Return the composite inertia ℛ(k) = Σ A(k,j) ℛ(j) A*(k,j) + M(k) (n_k, n_k) of each node, a gather. O(N). SKO 42.
 
     Examples
     --------
@@ -135,23 +99,11 @@ def composite_bodies(model: Model) -> list[Any]:
 
 
 def composite_inverse_dynamics(model: Model, theta_ddot: Any) -> Array:
-    """T by composite bodies: f = ℛα + y, y from the accelerations of outboard hinges alone. O(N). SKO 88.
+    """Return T (Σm_k,) of :func:`newton_euler` by composite bodies, O(N). SKO 88.
 
     ::
 
         y(k) = Σ A(k,j) [y(j) + ℛ(j) (H*θ̈ + a)(j)] + b(k),     T = H (ℛα + y) + R θ̈
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-    theta_ddot : (Σm_k,)
-        Generalised accelerations.
-
-    Returns
-    -------
-    (Σm_k,)
-        The generalised forces of :func:`newton_euler`.
 
     Examples
     --------
@@ -174,17 +126,7 @@ def composite_inverse_dynamics(model: Model, theta_ddot: Any) -> Array:
 
 
 def mass_matrix(model: Model) -> Array:
-    """𝓜 by composite bodies and walks to the root, O(N depth). SKO 43.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-
-    Returns
-    -------
-    (Σm_k, Σm_k)
-        Zero between nodes of which neither is an ancestor of the other.
+    """Return 𝓜 (Σm_k, Σm_k) by composite bodies and walks to the root (CRBA), O(N depth). SKO 43.
 
     Examples
     --------
@@ -210,17 +152,7 @@ def mass_matrix(model: Model) -> Array:
 
 
 def mass_matrix_by_columns(model: Model) -> Array:
-    """𝓜 column by column: Newton-Euler for unit accelerations without biases, O(N²). SKO 88.
-
-    Parameters
-    ----------
-    model : Model
-        The model.
-
-    Returns
-    -------
-    (Σm_k, Σm_k)
-        The mass matrix.
+    """Return 𝓜 (Σm_k, Σm_k) by Newton-Euler for unit accelerations without biases, O(N²). SKO 88.
 
     Examples
     --------

@@ -73,7 +73,7 @@ class Model(NamedTuple):
 
 
 def model_of(ss: Any) -> Model:
-    """The SKO model that a :class:`~kfdyn.StateSpace` is.
+    """Read the SKO model (A is φ, M is Q, a is η, b is ξ) off a :class:`~kfdyn.StateSpace`. SKO 13.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def recipe(
     velocity: Callable[[int, Any, Any], Any],
     energy: Callable[[int, Any], Any],
 ) -> Model:
-    """SKO 86: a model from a tree, the velocity of each node in terms of its parent's, and its kinetic energy.
+    """Build a model from a tree, the velocity of each node in terms of its parent's, and its kinetic energy. SKO 86.
 
     ::
 
@@ -186,21 +186,14 @@ def recipe(
 
 
 def gather(model: Model, x: list[Any], *, strict: bool = False) -> list[Any]:
-    """y = A x from the tips to the base, y(k) = Σ A(k,j) y(j) + x(k); ``strict``: y = Ã x. O(N). SKO 23, 25.
+    """Return y = A x (n_k,) from the tips to the base, y(k) = Σ A(k,j) y(j) + x(k); ``strict``: y = Ã x. SKO 23, 25.
 
     Parameters
     ----------
-    model : Model
-        The model.
     x : list of (n_k,) or (n_k, ...)
         One array a node.
     strict : bool
         Leave out what a node adds itself: y(k) = Σ A(k,j) [y(j) + x(j)].
-
-    Returns
-    -------
-    list
-        y, one array a node.
 
     Examples
     --------
@@ -218,21 +211,14 @@ def gather(model: Model, x: list[Any], *, strict: bool = False) -> list[Any]:
 
 
 def scatter(model: Model, x: list[Any], *, strict: bool = False) -> list[Any]:
-    """y = A* x from the base to the tips, y(k) = A*(p,k) y(p) + x(k); ``strict``: y = Ã* x. O(N). SKO 19, 25.
+    """Return y = A* x (n_k,) from the base to the tips, y(k) = A*(p,k) y(p) + x(k); ``strict``: y = Ã* x. SKO 19, 25.
 
     Parameters
     ----------
-    model : Model
-        The model.
     x : list of (n_k,)
         One array a node.
     strict : bool
         Leave out what a node adds itself: y(k) = A*(p,k) [y(p) + x(p)].
-
-    Returns
-    -------
-    list
-        y, one array a node.
 
     Examples
     --------
@@ -251,7 +237,7 @@ def scatter(model: Model, x: list[Any], *, strict: bool = False) -> list[Any]:
 
 
 def operators(model: Model) -> tuple[Array, Array, Array, Array, Array]:
-    """The operators written out: ℰ_A, A = (1 − ℰ_A)⁻¹, H, M, R as full matrices; for checking. SKO 12-13."""
+    """Write out the operators ℰ_A, A = (1 − ℰ_A)⁻¹, H, M, R as full matrices, for checking. SKO 12-13."""
     n, m = [len(M) for M in model.M], [len(H) for H in model.H]
     at, to = np.cumsum([0, *n]), np.cumsum([0, *m])
     like = model.M[0]

@@ -4,53 +4,19 @@ Spatial vectors are [angular; linear]. ``formulations`` has the equations, ``tum
 and measures what it conserves, ``constraints`` has what his slides set beside a hinge.
 """
 
-from kfdyn.textbook.srb.constraints import (
-    constraint_rows,
-    hinge_as_constraints,
-    natural_coordinates,
-    particle_rates,
-    pin_in_natural_coordinates,
-)
-from kfdyn.textbook.srb.formulations import (
-    FORMULATIONS,
-    BodyEquations,
-    Formulation,
-    body_acceleration,
-    body_equations,
-    change_velocities,
-    convert_acceleration,
-    generalized_force,
-    gyroscopic_about_body,
-    gyroscopic_about_point,
-    gyroscopic_in_frame,
-    inertia_rate,
-    point_acceleration,
-    summary_table,
-)
-from kfdyn.textbook.srb.tumbling import FreeMotion, Measured, free_motion, measure_formulations
+from kfdyn.lazy import on_first_use
 
-__all__ = [
-    "FORMULATIONS",
-    "BodyEquations",
-    "Formulation",
-    "FreeMotion",
-    "Measured",
-    "body_acceleration",
-    "body_equations",
-    "change_velocities",
-    "constraint_rows",
-    "convert_acceleration",
-    "free_motion",
-    "generalized_force",
-    "gyroscopic_about_body",
-    "gyroscopic_about_point",
-    "gyroscopic_in_frame",
-    "hinge_as_constraints",
-    "inertia_rate",
-    "measure_formulations",
-    "natural_coordinates",
-    "particle_rates",
-    "pin_in_natural_coordinates",
-    "point_acceleration",
-    "summary_table",
-]
+_PLACES = {
+    "constraints": (
+        "constraint_rows", "hinge_as_constraints", "natural_coordinates", "particle_rates",
+        "pin_in_natural_coordinates",
+    ),
+    "formulations": (
+        "BodyEquations", "FORMULATIONS", "Formulation", "body_acceleration", "body_equations", "change_velocities",
+        "convert_acceleration", "generalized_force", "gyroscopic_about_body", "gyroscopic_about_point",
+        "gyroscopic_in_frame", "inertia_rate", "point_acceleration", "summary_table",
+    ),
+    "tumbling": ("FreeMotion", "Measured", "free_motion", "measure_formulations"),
+}  # fmt: skip
+
+__getattr__, __dir__, __all__ = on_first_use(__name__, _PLACES)
