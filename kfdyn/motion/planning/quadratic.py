@@ -4,32 +4,36 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.estimation.control.goals import Rows, Solved, solve
+from kfdyn.estimation.control.goals import Rows, solve
 from kfdyn.estimation.control.limits import Limits, solve_within
 from kfdyn.estimation.control.problem import Problem
+from kfdyn.estimation.control.recursions import laws
 from kfdyn.estimation.control.solution import LinearPlan
-from kfdyn.estimation.inference.filter import kalman_filter
-from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
+from kfdyn.sweeps import Checks, Tag
 
 #: How often the set of controls at their limits may be corrected, and how often all at once without fewer wrong.
 CORRECTIONS, PATIENCE = 40, 5
 #: What rounding leaves of a multiplier, relative to the largest.
 SIGN = 1e-11
+#: Sizes up to which rows of matrices go into registers, nodes from which on that pays, and states for tiles.
+_KNOWN, _WORTH_IT, _TILED = 16, 100, 8
+_NONE = np.empty(0)
 
 
 class Quadratic(NamedTuple):
     """min Σ ½ x*Q x + q*x + ½ r u*u + g*u + u*M x(k − 1),  x(k) = A x(k − 1) + B u(k) + c(k), x before the first 0.
 
-    Arrays (P, N, ...) of P problems; r (P,); ``rows`` C x = value, and ``x_limits``, are those of one problem alone.
+    Arrays (P, N, ...) of P problems; r (P,); M None for zeros; ``rows`` C x = value, and ``x_limits``, are those of one
+    problem alone.
     """
 
     A: Array
@@ -38,7 +42,7 @@ class Quadratic(NamedTuple):
     q: Array
     r: Array
     g: Array
-    M: Array
+    M: Array | None
     c: Array
     rows: Rows
     low: Array
@@ -50,7 +54,7 @@ class Step(NamedTuple):
     """What minimises: states, controls, gains (P, N, p, n) on x(k − 1), costates, and multipliers of the rows.
 
     ``active`` (P, N, p) is −1 and 1 where a control is at a limit; ``pressure`` the largest multiplier of a limit of
-    states; ``settled`` whether it is the optimum; ``plan`` the problem with its solution, of one problem.
+    states; ``settled`` whether it is the optimum; ``plan`` the engine's solution, if it was the engine's.
     """
 
     x: Array
@@ -61,6 +65,7 @@ class Step(NamedTuple):
     active: NDArray[np.int8]
     pressure: float
     settled: bool
+    problem: Quadratic
     plan: LinearPlan | None
 
 
@@ -129,7 +134,8 @@ def _corrected(problem: Quadratic, step: Step) -> NDArray[np.int8]:
     """Which controls press, by their values and multipliers."""
     active = step.active
     slope = problem.r[:, None, None] * step.u + problem.g
-    slope[:, 1:] += (problem.M[:, 1:] @ step.x[:, :-1, :, None])[..., 0]
+    if problem.M is not None:
+        slope[:, 1:] += (problem.M[:, 1:] @ step.x[:, :-1, :, None])[..., 0]
     slope += (np.swapaxes(problem.B, 2, 3) @ step.costate[..., None])[..., 0]
     slack = SIGN * np.abs(slope).max(initial=0.0)
     new = np.where(active == 0, (step.u > problem.high).astype(np.int8) - (step.u < problem.low), active)
@@ -138,76 +144,100 @@ def _corrected(problem: Quadratic, step: Step) -> NDArray[np.int8]:
 
 def _free(problem: Quadratic, active: NDArray[np.int8]) -> Step:
     """The minimum with some controls held at their limits."""
-    plans, N, n, p = problem.B.shape
+    if problem.rows.node:
+        return by_engine(problem, active)
+    B, M, c, q, _, value = _held(problem, active)
+    plans, N, n, p = B.shape
+    g = np.where(active != 0, np.nan, problem.g)
+    sizes, tiled = _ways(plans * N, n, p)
+    given = laws.Given(*map(np.ravel, (problem.A, B, problem.Q, _NONE if M is None else M, c, q, g, problem.r)))
+    shapes = (n,), (n,), (p,), (p,), (p, n)
+    found = laws.Found(*(np.empty((plans, N, *shape)) for shape in shapes))
+    flat = laws.Found(*(part.reshape(-1) for part in found))
+    work = np.empty(laws.Room.size(n, p, N))
+    failed = laws.laws_found(sizes, tiled, Tag(M is not None), given, flat, work, n, p, N, plans)
+    if failed >= 0:
+        raise NotConvex(failed)
+    if not np.isfinite(found.x.sum() + found.u.sum() + found.costate.sum()):
+        raise NotConvex(int(np.argmin(np.isfinite(found.x.sum((1, 2)) + found.costate.sum((1, 2))))))
+    u = np.where(active != 0, value, found.u)
+    return Step(found.x, u, found.gains, found.costate, np.zeros(0), active, 0.0, True, problem, None)
+
+
+def _ways(nodes: int, n: int, p: int) -> tuple[Any, Tag]:
+    """How the compiled law goes: in registers where that is worth code of its own, else large matrices by tiles."""
+    known = max(n, p) <= _KNOWN and nodes >= _WORTH_IT and not Checks.on
+    return (Tag(n), Tag(p)) if known else None, Tag(not known and n >= _TILED)
+
+
+def _held(
+    problem: Quadratic, active: NDArray[np.int8]
+) -> tuple[Array, Array | None, Array, Array, Array, Array | float]:
+    """B, M, c, q and g of the controls that are free, and the values of those that are held."""
+    B, M, c, q, g = problem.B, problem.M, problem.c, problem.q, problem.g
     held = active != 0
+    if not held.any():
+        return B, M, c, q, g, 0.0
     value = np.where(active > 0, problem.high, problem.low)
     value[~held] = 0.0
-    B, M = problem.B, problem.M
-    g, q, c = problem.g, problem.q, problem.c
-    if held.any():
-        B, M = np.where(held[:, :, None, :], 0.0, B), np.where(held[..., None], 0.0, M)
-        c = c + (problem.B @ value[..., None])[..., 0]
+    c = c + (B @ value[..., None])[..., 0]
+    if M is not None:
         q = q.copy()
-        q[:, :-1] += (value[:, 1:, None, :] @ problem.M[:, 1:])[:, :, 0]
-        g = np.where(held, 0.0, g)
-    A, Q, inverse = problem.A, problem.Q, 1.0 / problem.r[:, None, None, None]
-    crossed = bool(M.any())
-    if crossed:  # the square completed
-        A = A - B @ (inverse * M)
-        Q, q = Q.copy(), q.copy()
-        Q[:, :-1] -= np.swapaxes(M[:, 1:], 2, 3) @ (inverse * M[:, 1:])
-        q[:, :-1] -= inverse[..., 0] * (g[:, 1:, None, :] @ M[:, 1:])[:, :, 0]
+        q[:, :-1] += (value[:, 1:, None, :] @ M[:, 1:])[:, :, 0]
+        M = np.where(held[..., None], 0.0, M)
+    return np.where(held[:, :, None, :], 0.0, B), M, c, q, np.where(held, 0.0, g), value
+
+
+def by_engine(problem: Quadratic, active: NDArray[np.int8]) -> Step:
+    """The same of one problem by the engine, which meets exact goals, and knows all of the cost to go."""
+    B, M, c, q, g, value = _held(problem, active)
+    _, N, n, p = B.shape
+    A, Q, r, shift = problem.A, problem.Q, problem.r[0], None
+    weighed = q
+    if M is not None:  # the square completed
+        shift = M / r
+        A = A - B @ shift
+        Q, weighed = Q.copy(), q.copy()
+        Q[:, :-1] -= np.swapaxes(M[:, 1:], 2, 3) @ shift[:, 1:]
+        weighed[:, :-1] -= (g[:, 1:, None, :] @ shift[:, 1:])[:, :, 0]
     ss = _model(A, B, Q, problem.r)
-    inputs = q.ravel(), c.ravel(), -g.ravel()
     try:
-        if problem.rows.node:
-            solved = solve(ss, *inputs, problem.rows)
-        else:
-            filt = kalman_filter(ss, inputs[2], inputs[0], inputs[1])
-            solved = Solved(filt, bryson_frazier(filt, covariances=False), np.zeros(0), None)
-    except SingularError as error:
-        raise NotConvex(0 if error.node is None else int(error.node) // N) from None
+        solved = solve(ss, weighed.ravel(), c.ravel(), -g.ravel(), problem.rows)
+    except SingularError:
+        raise NotConvex(0) from None
     except ModelError as error:
         raise ModelError(re.sub(r"\bnode (\d+)", lambda found: f"step {int(found[1]) + 1}", str(error))) from None
-    x, u = solved.x.reshape(plans, N, n), solved.a.reshape(plans, N, p)
-    gains = -(np.swapaxes(solved.filt.G.stacked().reshape(plans, N, n, p), 2, 3) @ A)
-    if crossed:
-        shift = inverse * M
+    bound = Problem(
+        ss, problem.A[0], B[0], problem.Q[0], np.broadcast_to(r * np.eye(p), (N, p, p)), None if M is None else M[0],
+        None if shift is None else shift[0], np.zeros(n), c.ravel(), q.ravel(), g.ravel(),
+    )  # fmt: skip
+    plan = LinearPlan(bound, solved, problem.rows)
+    x, u = solved.x.reshape(1, N, n), solved.a.reshape(1, N, p)
+    gains = -(np.swapaxes(solved.filt.G.stacked().reshape(1, N, n, p), 2, 3) @ A)
+    if shift is not None:
         u = u.copy()
         u[:, 1:] -= (shift[:, 1:] @ x[:, :-1, :, None])[..., 0]
         gains = gains - shift
-    plan = None
-    if plans == 1:
-        weights = np.broadcast_to(problem.r[0] * np.eye(p), (N, p, p))
-        cross = M[0] if crossed else None
-        shifts = (inverse * M)[0] if crossed else None
-        bound = Problem(
-            ss, problem.A[0], B[0], problem.Q[0], weights, cross, shifts, np.zeros(n),
-            c.ravel(), problem.q.ravel(), g.ravel(),
-        )  # fmt: skip
-        plan = LinearPlan(bound, solved, problem.rows)
     return Step(
-        x, np.where(held, value, u), gains, solved.smooth.x.flat.reshape(plans, N, n), solved.multipliers, active, 0.0,
-        True, plan,
+        x, np.where(active != 0, value, u), gains, solved.smooth.x.flat.reshape(1, N, n), solved.multipliers, active,
+        0.0, True, problem, plan,
     )  # fmt: skip
 
 
 def _model(A: Array, B: Array, Q: Array, r: Array) -> StateSpace:
-    """The engine's model of P chains: φ = A*, H = B*; Q may be indefinite, as long as R + B*PB is not."""
-    plans, N, n, p = B.shape
-    R = np.broadcast_to(r[:, None, None, None] * np.eye(p), (plans, N, p, p))
+    """The engine's model of one problem: φ = A*, H = B*; Q may be indefinite, as long as R + B*PB is not."""
+    _, N, n, p = B.shape
+    R = np.broadcast_to(r[0] * np.eye(p), (N, p, p))
     return StateSpace.trusted(
-        *_chains(plans, N, n, p), np.swapaxes(A[:, 1:], 2, 3).ravel(),
+        _from_the_root(N), np.full(N, n), np.full(N, p), np.swapaxes(A[:, 1:], 2, 3).ravel(),
         np.swapaxes(B, 2, 3).ravel(), (0.5 * (Q + np.swapaxes(Q, 2, 3))).ravel(), R.ravel(),
     )  # fmt: skip
 
 
 @lru_cache(maxsize=8)
-def _chains(plans: int, N: int, n: int, p: int) -> tuple[Tree, NDArray[np.int64], NDArray[np.int64]]:
-    """P chains of N nodes from their roots, and the sizes of these nodes."""
-    parent = np.arange(-1, plans * N - 1)
-    parent[::N] = -1
-    return Tree(parent), np.full(plans * N, n), np.full(plans * N, p)
+def _from_the_root(N: int) -> Tree:
+    """A chain of N nodes whose first is the root."""
+    return Tree(np.arange(-1, N - 1))
 
 
 def by_interior_point(problem: Quadratic) -> Step:
@@ -241,5 +271,5 @@ def by_interior_point(problem: Quadratic) -> Step:
     rows = solved.multipliers[: len(problem.rows.node)]
     return Step(
         solved.x.reshape(1, N, n), solved.a.reshape(1, N, p), gains[None], solved.smooth.x.flat.reshape(1, N, n), rows,
-        active[None].astype(np.int8), float(of_x.max(initial=0.0)), found.converged, plan,
+        active[None].astype(np.int8), float(of_x.max(initial=0.0)), found.converged, problem, plan,
     )  # fmt: skip

@@ -112,7 +112,7 @@ class MotionPlan:
     @cached_property
     def gains(self) -> Array:
         """Feedback gains (steps, nv, 2 nv): what τ(k) gains by a deviation of (q, v) at step k, in tangents."""
-        return np.asarray(self.root @ self.linear.gains)
+        return np.asarray(self.root @ self.found.gains)
 
     def control(self, k: int, q: ArrayLike, v: ArrayLike) -> Array:
         """Torque of step k from where the robot is: τ(k) + gains(k) (q ⊖ q(k), v − v(k)).

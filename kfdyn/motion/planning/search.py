@@ -12,7 +12,15 @@ from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.estimation.control.goals import Rows
 from kfdyn.estimation.control.solution import LinearPlan
-from kfdyn.motion.planning.quadratic import NotConvex, Quadratic, Step, Unsettled, by_interior_point, minimise
+from kfdyn.motion.planning.quadratic import (
+    NotConvex,
+    Quadratic,
+    Step,
+    Unsettled,
+    by_engine,
+    by_interior_point,
+    minimise,
+)
 from kfdyn.motion.planning.shooting import Linear, Point, Shooting
 
 Index = NDArray[np.intp]
@@ -64,7 +72,13 @@ class Found(NamedTuple):
     @property
     def linear(self) -> LinearPlan | None:
         """The last linear-quadratic problem, of one plan."""
-        return self.step.plan
+        step = self.step
+        return step.plan or by_engine(step.problem, step.active).plan
+
+    @property
+    def gains(self) -> Array:
+        """Its feedback law, exact goals included, (N, p, n)."""
+        return self.step.gains[0] if self.step.plan is None else self.step.plan.gains
 
 
 class Search:
@@ -245,7 +259,7 @@ class Search:
 
     def _problem(self, point: Point, linear: Linear, xx: Array | None, sx: Array | None) -> Quadratic:
         of, stiffness = self.of, self.stiffness
-        plans, N, n, p = linear.B.shape
+        plans, N, n, _ = linear.B.shape
         weight = np.broadcast_to(of.weight**2, point.T.shape)
         if stiffness is not None and stiffness.size:
             weight = weight.copy()
@@ -255,10 +269,11 @@ class Search:
         back = np.swapaxes(linear.C, 2, 3) * weight[:, :, None, :]
         Q[:, of.at] = back @ linear.C
         q[:, of.at] = -(back @ point.T[..., None])[..., 0]
-        M = np.zeros((plans, N, p, n))
+        M = None
         if xx is not None and sx is not None:
             Q += xx
-            M[:, 1:] = sx[:, 1:]
+            M = sx.copy()
+            M[:, 0] = 0.0
         x_limits = None
         if of.bounds.on_states:
             left = of.bounds.left(point.x[0, 1:], of.model.system.nv)
