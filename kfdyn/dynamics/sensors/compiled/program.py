@@ -83,7 +83,7 @@ def make_program(layout: Layout, factor: Factor, general: bool = False, own: boo
             places |= {"way": calm if quiet[k] else PAIR}
             size, sizes = 2, pair
         else:
-            size, sizes = unknowns.node(k, wide[k])
+            size, sizes = unknowns.node(k)
             places |= {"way": GENERAL, "wide": len(unknowns.rows) - 1}
         places |= {"unknowns": len(pivots), "inverse": inverse, "joint": joint[-1]}
         for name, value in places.items():
@@ -283,7 +283,7 @@ class _General:
         self.ends: list[tuple[int, str, int, bool]] = []
         self.sizes, self.log_scale = [0, 0, 0], 0.0
 
-    def node(self, k: int, watched: bool) -> tuple[int, list[float]]:
+    def node(self, k: int) -> tuple[int, list[float]]:
         """Add a node: how many unknowns it has, and for each that it eliminates how small a pivot may not become."""
         own, made, node = self.factor.nodes[k], self.made, self.layout.nodes[k]
         whole, scale = at_hinge(node, own.data, own.Gamma)[1][0], self.factor.choices[k].scale
@@ -329,7 +329,6 @@ class _General:
         values, store, beside = self.sizes
         self.sizes = [a + b for a, b in zip(self.sizes, room)]
         parts = [left, len(gone), len(kept), order, values, store, beside, made.keep(inner), made.keep(scale)]
-        parts.append(int(watched))
         after = [len(table) for table in (self.loads, self.loose, self.children, self.loop_ends)]
         self.log_scale += 2.0 * float(np.log(scale[gone]).sum())
         self.of[k], self.at[k] = len(self.rows), values
