@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics import forward_dynamics, forward_dynamics_derivatives
+from kfdyn.dynamics.derivatives import FORWARD
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.nonlinear.functions import finite
 from kfdyn.motion import recursions
 from kfdyn.multibody import System, integrate, jacobian
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_system
@@ -21,6 +23,7 @@ from kfdyn.multibody.tangents import Points
 
 METHODS = ("euler", "implicit", "rk4")
 _BEYOND = 1e50  # no robot is there
+_CACHE, _LANES = 40_000, 64  # numbers of slopes that stay in the cache, and the rows from which on lanes are full
 
 
 class StepDerivatives(NamedTuple):
@@ -176,23 +179,27 @@ class Stepper:
         except ModelError as error:
             raise _flown_off(error, q, d) from None
 
-    def _slopes(self, q: Array, v: Array, forces: Array) -> tuple[Array, Array, Array]:
-        """∂a/∂q, ∂a/∂v, ∂a/∂τ."""
+    def _with_slopes(self, q: Array, v: Array, forces: Array) -> tuple[Array, Array, Array, Array]:
+        """a, ∂a/∂q, ∂a/∂v, ∂a/∂τ of rows of states, or of one state (nq,)."""
+        robot, g = self.moved, self.gravity
         try:
-            if len(q) > 1:
-                return forward_dynamics_derivatives(self.moved, q, v, forces, gravity=self.gravity)
-            a_q, a_v, a_tau = forward_dynamics_derivatives(self.moved, q[0], v[0], forces[0], gravity=self.gravity)
+            if robot.kind == "tree":
+                found = FORWARD.rows(robot, (q, v, forces, g))
+                if len(found) == 4 and finite(found[3]):  # what filters find on the way
+                    return found[3], *found[:3]
+            return forward_dynamics(robot, q, v, forces, None, g), *forward_dynamics_derivatives(robot, q, v, forces, g)
         except ModelError as error:
             raise _flown_off(error, q, v) from None
-        return a_q[None], a_v[None], a_tau[None]
 
     def linear_acceleration(
         self, q: Array, v: Array, tau: Array, wrench: Array | None = None
     ) -> tuple[Array, Array, Array, Array, Array | None]:
         """a, ∂a/∂q, ∂a/∂v, ∂a/∂τ, and ∂a/∂wrench if there are any."""
         forces = self._forces(q, v, tau, wrench)
-        a = self._solved(q, v, forces)
-        a_q, a_v, a_tau = self._slopes(q, v, forces)
+        if len(q) > 1:
+            a, a_q, a_v, a_tau = self._with_slopes(q, v, forces)
+        else:  # the quicker call
+            a, a_q, a_v, a_tau = (x[None] for x in self._with_slopes(q[0], v[0], forces[0]))
         if self.drag is not None:
             a_v = a_v - a_tau * self.drag
         if self.rubs:
@@ -214,11 +221,7 @@ class Stepper:
         if self.drag is not None or self.sprung or self.rubs:
             a, a_q, a_v, a_tau, _ = self.linear_acceleration(q[None], v[None], tau[None])
             return a[0], a_q[0], a_v[0], a_tau[0]
-        try:
-            a = forward_dynamics(self.moved, q, v, tau, None, self.gravity)
-            return a, *forward_dynamics_derivatives(self.moved, q, v, tau, self.gravity)
-        except ModelError as error:
-            raise _flown_off(error, q, v) from None
+        return self._with_slopes(q, v, tau)
 
     # --- steps
 
@@ -247,10 +250,25 @@ class Stepper:
         self, q: Array, v: Array, tau: Array, wrench: Array | None = None
     ) -> tuple[Array, Array, Array, Array]:
         """State after a step, and the Jacobians of its tangent (q, v): in (q, v), and in (τ, wrenches)."""
+        rows, nv, inputs = len(q), self.system.nv, self.system.nv + 6 * len(self.wrenches)
+        F, B = np.empty((rows, 2 * nv, 2 * nv)), np.empty((rows, 2 * nv, inputs))
+        linear = self._linear_stages if self.method == "rk4" else self._linear_euler
+        together = max(_LANES, _CACHE // max(1, nv * (2 * nv + inputs)))
+        if rows <= together:
+            return *linear(q, v, tau, wrench, F, B), F, B
+        q_next, v_next = np.empty_like(q), np.empty_like(v)
+        for first in range(0, rows, together):
+            own = slice(first, first + together)
+            pushes = None if wrench is None else wrench[own]
+            q_next[own], v_next[own] = linear(q[own], v[own], tau[own], pushes, F[own], B[own])
+        return q_next, v_next, F, B
+
+    def _linear_stages(
+        self, q: Array, v: Array, tau: Array, wrench: Array | None, F: Array, B: Array
+    ) -> tuple[Array, Array]:
+        """The step of Runge and Kutta, by stages with their derivatives; F and B are written to."""
         h, nv, rows = self.dt, self.system.nv, len(q)
-        if self.method != "rk4":
-            return self._linear_euler(q, v, tau, wrench)
-        inputs = nv + 6 * len(self.wrenches)
+        inputs = B.shape[2]
         columns = 2 * nv + inputs
         Dq, Dv = np.zeros((rows, nv, columns)), np.zeros((rows, nv, columns))
         Dq[:, range(nv), range(nv)] = 1.0
@@ -281,25 +299,26 @@ class Stepper:
         second = v1.times(-1) + v2.times(2) + v3.times(2) + v4.times(3)
         end, slope = moved(*moved(q, Dq, first.times(h / 12)), second.times(h / 12))
         after = v1 + (a1 + a2.times(2) + a3.times(2) + a4).times(h / 6)
-        both = np.concatenate([slope, after.slope], axis=1)
-        return end, after.value, both[:, :, : 2 * nv], both[:, :, 2 * nv :]
+        for own, part in ((slice(0, nv), slope), (slice(nv, 2 * nv), after.slope)):
+            F[:, own], B[:, own] = part[:, :, : 2 * nv], part[:, :, 2 * nv :]
+        return end, after.value
 
-    def _linear_euler(self, q: Array, v: Array, tau: Array, wrench: Array | None) -> tuple[Array, Array, Array, Array]:
+    def _linear_euler(
+        self, q: Array, v: Array, tau: Array, wrench: Array | None, F: Array, B: Array
+    ) -> tuple[Array, Array]:
         """F = [[A + dt² J a_q, dt J + dt² J a_v], [dt a_q, 1 + dt a_v]],  B = [[dt² J 𝓜⁻¹], [dt 𝓜⁻¹]] (THEORY 18)."""
         h, nv, rows = self.dt, self.system.nv, len(q)
         a, a_q, a_v, a_tau, a_f = self.linear_acceleration(q, v, tau, wrench)
         inputs = a_tau if a_f is None else np.concatenate([a_tau, a_f], axis=2)
-        p = inputs.shape[2]
-        F, B = np.empty((rows, 2 * nv, 2 * nv)), np.empty((rows, 2 * nv, p))
         slopes = (a_q.ravel(), a_v.ravel(), inputs.ravel())
-        recursions.euler_jacobians(*slopes, F.reshape(-1), B.reshape(-1), h, nv, p, rows)
+        recursions.euler_jacobians(*slopes, F.reshape(-1), B.reshape(-1), h, nv, B.shape[2], rows)
         after = v + h * a
         d = h * after
         for own, A, J in self.points.turns(d):
             F[:, own] = h * (J @ F[:, nv:][:, own])
             F[:, own, own] += A
             B[:, own] = h * (J @ B[:, nv:][:, own])
-        return self._moved(q, d), after, F, B
+        return self._moved(q, d), after
 
 
 def _flown_off(error: ModelError, q: Array, v: Array) -> ModelError:

@@ -151,6 +151,24 @@ def test_steps(seed, method, pushed):
         np.testing.assert_allclose(run.v[-1], v1[0], rtol=0, atol=1e-12 * (1 + np.abs(v1).max()))
 
 
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("seed", [0, 1, 2])  # afloat, geared, all hinges
+def test_many_rows_are_blocks_that_fit_the_cache(seed, method):
+    system, rows = robot(seed), 150
+    rng = np.random.default_rng(seed)
+    q = np.array([system.random_configuration(rng) for _ in range(rows)])
+    v, tau = rng.normal(size=(2, rows, system.nv))
+    wrench, stepper = rng.normal(size=(rows, 6)), Stepper(system, 0.02, method, wrenches=(system.body_names[-1],))
+    some = (slice(i, i + 7) for i in range(0, rows, 7))
+    parts = list(zip(*(stepper.linear_step(q[own], v[own], tau[own], wrench[own]) for own in some)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kfdyn.motion.step._CACHE", 1)
+        found = stepper.linear_step(q, v, tau, wrench)
+    for mine, theirs in zip(found, parts):
+        theirs = np.concatenate(theirs)
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-12 * np.abs(theirs).max())
+
+
 def test_step_derivatives_broadcast_and_match_the_formula():
     arm = kf.models.puma560()
     rng = np.random.default_rng(0)

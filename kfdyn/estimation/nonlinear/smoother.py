@@ -211,12 +211,14 @@ class _Search:
     def _size(self, point: Linearised, step: Step) -> FloatArray:
         """The longest component of a step, in the filter's standard deviations, (batch,)."""
         few = max(1, self.problem.N // 16)  # a typical variance needs no more than some steps
-        after, before = (np.median(variances[:, ::few], axis=1) for variances in (step.after, step.before))
+        after, before = (np.sort(some[:, ::few], axis=1) for some in (step.after, step.before))
+        after, before = (some[:, some.shape[1] // 2] for some in (after, before))
         typical = after + _KNOWN * before  # what is read exactly has a variance of rounding
         # A component that is exact from the beginning has its own size as unit.
-        size = np.abs(step.d).max(axis=1, initial=0.0) + np.abs(point.at.prior)
-        self.spread = np.where(typical > 0.0, typical, np.maximum(size, 1e-8) ** 2)
-        return np.asarray((np.abs(step.d) / np.sqrt(self.spread)[:, None]).max(axis=(1, 2), initial=0.0))
+        longest = np.abs(step.d).max(axis=1, initial=0.0)
+        own = np.maximum(longest + np.abs(point.at.prior), 1e-8)
+        self.spread = np.where(typical > 0.0, typical, own**2)
+        return np.asarray((longest / np.sqrt(self.spread)).max(axis=1, initial=0.0))
 
     def _ahead(self, point: Linearised, step: Step, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Where a part of the step leads."""

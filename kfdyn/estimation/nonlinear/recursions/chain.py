@@ -147,8 +147,9 @@ class _Chain:
             return Block(numbers, at, rows, columns, **self.how)
         room = getattr(self.room, name)
         theirs = Rows(numbers.part(0), at, self.apart * series, self.lanes)
-        for i in loop(rows * columns):
-            room[i] = theirs[i]
+        for _ in if_((step > 0) | (k == 0)):  # one of all steps is there
+            for i in loop(rows * columns):
+                room[i] = theirs[i]
         return Block(room, 0, rows, columns)
 
     def vector(self, name, width, k):
