@@ -45,13 +45,12 @@ class Quadratic(NamedTuple):
     M: Array | None
     c: Array
     rows: Rows
-    low: Array
-    high: Array
+    u_limits: tuple[Array, Array] | None = None
     x_limits: tuple[Array, Array] | None = None
 
 
 class Step(NamedTuple):
-    """What minimises: states, controls, gains (P, N, p, n) on x(k − 1), costates, and multipliers of the rows.
+    """What minimises: states, controls u = shift + gains x(k − 1), costates, and multipliers of the rows.
 
     ``active`` (P, N, p) is −1 and 1 where a control is at a limit; ``pressure`` the largest multiplier of a limit of
     states; ``settled`` whether it is the optimum; ``plan`` the engine's solution, if it was the engine's.
@@ -59,6 +58,7 @@ class Step(NamedTuple):
 
     x: Array
     u: Array
+    shift: Array
     gains: Array
     costate: Array
     multipliers: Array
@@ -67,6 +67,17 @@ class Step(NamedTuple):
     settled: bool
     problem: Quadratic
     plan: LinearPlan | None
+
+    def under(self, gains: Array) -> Step:
+        """The same states and controls under other gains."""
+        return self._replace(gains=gains, shift=_shift(self.u, gains, self.x))
+
+
+def _shift(u: Array, gains: Array, x: Array) -> Array:
+    """What gains leave of the controls, u − gains x(k − 1)."""
+    out = u.copy()
+    out[:, 1:] -= (gains[:, 1:] @ x[:, :-1, :, None])[..., 0]
+    return out
 
 
 class NotConvex(Exception):
@@ -99,7 +110,6 @@ def minimise(problem: Quadratic, active: NDArray[np.int8]) -> Step:
     where that does not end, or leaves limits of states broken; NotConvex where there is no minimum.
     """
     step: Step | None = None
-    limited = bool(np.isfinite(problem.low).any() or np.isfinite(problem.high).any())
     fewest, patience = problem.g.size + 1, PATIENCE
     for _ in range(CORRECTIONS):
         try:
@@ -108,7 +118,7 @@ def minimise(problem: Quadratic, active: NDArray[np.int8]) -> Step:
             if not active.any():
                 raise
             raise Unsettled(step) from None
-        new = _corrected(problem, step) if limited else active
+        new = active if problem.u_limits is None else _corrected(problem.u_limits, step)
         wrong = np.flatnonzero(new != active)
         if not wrong.size:
             break
@@ -130,15 +140,15 @@ def minimise(problem: Quadratic, active: NDArray[np.int8]) -> Step:
     return step
 
 
-def _corrected(problem: Quadratic, step: Step) -> NDArray[np.int8]:
+def _corrected(limits: tuple[Array, Array], step: Step) -> NDArray[np.int8]:
     """Which controls press, by their values and multipliers."""
-    active = step.active
+    problem, active, (low, high) = step.problem, step.active, limits
     slope = problem.r[:, None, None] * step.u + problem.g
     if problem.M is not None:
         slope[:, 1:] += (problem.M[:, 1:] @ step.x[:, :-1, :, None])[..., 0]
     slope += (np.swapaxes(problem.B, 2, 3) @ step.costate[..., None])[..., 0]
     slack = SIGN * np.abs(slope).max(initial=0.0)
-    new = np.where(active == 0, (step.u > problem.high).astype(np.int8) - (step.u < problem.low), active)
+    new = np.where(active == 0, (step.u > high).astype(np.int8) - (step.u < low), active)
     return np.where((active != 0) & (active * slope > slack), 0, new).astype(np.int8)
 
 
@@ -146,22 +156,21 @@ def _free(problem: Quadratic, active: NDArray[np.int8]) -> Step:
     """The minimum with some controls held at their limits."""
     if problem.rows.node:
         return by_engine(problem, active)
-    B, M, c, q, _, value = _held(problem, active)
-    plans, N, n, p = B.shape
-    g = np.where(active != 0, np.nan, problem.g)
+    (plans, N, n, p), M = problem.B.shape, problem.M
+    held, c, q = _held(problem, active)
+    g = problem.g if held is None else np.where(active != 0, np.nan, problem.g)
     sizes, tiled = _ways(plans * N, n, p)
-    given = laws.Given(*map(np.ravel, (problem.A, B, problem.Q, _NONE if M is None else M, c, q, g, problem.r)))
-    shapes = (n,), (n,), (p,), (p,), (p, n)
-    found = laws.Found(*(np.empty((plans, N, *shape)) for shape in shapes))
+    given = laws.Given(*map(np.ravel, (problem.A, problem.B, problem.Q, _NONE if M is None else M, c, q, g, problem.r)))
+    found = laws.Found(*(np.empty((plans, N, *shape)) for shape in ((n,), (n,), (p,), (p,), (p, n))))
     flat = laws.Found(*(part.reshape(-1) for part in found))
     work = np.empty(laws.Room.size(n, p, N))
     failed = laws.laws_found(sizes, tiled, Tag(M is not None), given, flat, work, n, p, N, plans)
     if failed >= 0:
         raise NotConvex(failed)
-    if not np.isfinite(found.x.sum() + found.u.sum() + found.costate.sum()):
+    if not np.isfinite(found.x.sum() + found.costate.sum()):
         raise NotConvex(int(np.argmin(np.isfinite(found.x.sum((1, 2)) + found.costate.sum((1, 2))))))
-    u = np.where(active != 0, value, found.u)
-    return Step(found.x, u, found.gains, found.costate, np.zeros(0), active, 0.0, True, problem, None)
+    u, shift = (found.u, found.shift) if held is None else (found.u + held, found.shift + held)
+    return Step(found.x, u, shift, found.gains, found.costate, np.zeros(0), active, 0.0, True, problem, None)
 
 
 def _ways(nodes: int, n: int, p: int) -> tuple[Any, Tag]:
@@ -170,27 +179,26 @@ def _ways(nodes: int, n: int, p: int) -> tuple[Any, Tag]:
     return (Tag(n), Tag(p)) if known else None, Tag(not known and n >= _TILED)
 
 
-def _held(
-    problem: Quadratic, active: NDArray[np.int8]
-) -> tuple[Array, Array | None, Array, Array, Array, Array | float]:
-    """B, M, c, q and g of the controls that are free, and the values of those that are held."""
-    B, M, c, q, g = problem.B, problem.M, problem.c, problem.q, problem.g
-    held = active != 0
-    if not held.any():
-        return B, M, c, q, g, 0.0
-    value = np.where(active > 0, problem.high, problem.low)
-    value[~held] = 0.0
-    c = c + (B @ value[..., None])[..., 0]
-    if M is not None:
+def _held(problem: Quadratic, active: NDArray[np.int8]) -> tuple[Array | None, Array, Array]:
+    """Values of the controls that are held at their limits, 0 for the others; c and q with what these values add."""
+    if problem.u_limits is None or not active.any():
+        return None, problem.c, problem.q
+    low, high = problem.u_limits
+    held, q = np.where(active > 0, high, low), problem.q
+    held[active == 0] = 0.0
+    if problem.M is not None:
         q = q.copy()
-        q[:, :-1] += (value[:, 1:, None, :] @ M[:, 1:])[:, :, 0]
-        M = np.where(held[..., None], 0.0, M)
-    return np.where(held[:, :, None, :], 0.0, B), M, c, q, np.where(held, 0.0, g), value
+        q[:, :-1] += (held[:, 1:, None, :] @ problem.M[:, 1:])[:, :, 0]
+    return held, problem.c + (problem.B @ held[..., None])[..., 0], q
 
 
 def by_engine(problem: Quadratic, active: NDArray[np.int8]) -> Step:
     """The same of one problem by the engine, which meets exact goals, and knows all of the cost to go."""
-    B, M, c, q, g, value = _held(problem, active)
+    held, c, q = _held(problem, active)
+    B, M, g = problem.B, problem.M, problem.g
+    if held is not None:
+        B, g = np.where(active[:, :, None, :] != 0, 0.0, B), np.where(active != 0, 0.0, g)
+        M = None if M is None else np.where(active[..., None] != 0, 0.0, M)
     _, N, n, p = B.shape
     A, Q, r, shift = problem.A, problem.Q, problem.r[0], None
     weighed = q
@@ -218,8 +226,9 @@ def by_engine(problem: Quadratic, active: NDArray[np.int8]) -> Step:
         u = u.copy()
         u[:, 1:] -= (shift[:, 1:] @ x[:, :-1, :, None])[..., 0]
         gains = gains - shift
+    u = u if held is None else np.where(active != 0, held, u)
     return Step(
-        x, np.where(active != 0, value, u), gains, solved.smooth.x.flat.reshape(1, N, n), solved.multipliers, active,
+        x, u, _shift(u, gains, x), gains, solved.smooth.x.flat.reshape(1, N, n), solved.multipliers, active,
         0.0, True, problem, plan,
     )  # fmt: skip
 
@@ -255,9 +264,9 @@ def by_interior_point(problem: Quadratic) -> Step:
     if problem.x_limits is not None:
         C = np.broadcast_to(np.concatenate([np.eye(n), -np.eye(n)]), (N, 2 * n, n))
         d = np.concatenate([problem.x_limits[1], -problem.x_limits[0]], axis=1)
-    if np.isfinite(problem.low).any() or np.isfinite(problem.high).any():
+    if problem.u_limits is not None:
         E = np.broadcast_to(np.concatenate([np.eye(p), -np.eye(p)]), (N, 2 * p, p))
-        e = np.concatenate([problem.high[0], -problem.low[0]], axis=1)
+        e = np.concatenate([problem.u_limits[1][0], -problem.u_limits[0][0]], axis=1)
     limits = Limits(C, E, d, e)
     found = solve_within(bound, problem.rows, limits, None)
     solved, (of_x, of_u) = found.solved, limits.split(found.multipliers)
@@ -269,7 +278,8 @@ def by_interior_point(problem: Quadratic) -> Step:
         bound, solved, problem.rows.and_also(found.rows), found.iterations, found.converged, found.message
     )
     rows = solved.multipliers[: len(problem.rows.node)]
+    x, u = solved.x.reshape(1, N, n), solved.a.reshape(1, N, p)
     return Step(
-        solved.x.reshape(1, N, n), solved.a.reshape(1, N, p), gains[None], solved.smooth.x.flat.reshape(1, N, n), rows,
+        x, u, _shift(u, gains[None], x), gains[None], solved.smooth.x.flat.reshape(1, N, n), rows,
         active[None].astype(np.int8), float(of_x.max(initial=0.0)), found.converged, problem, plan,
     )  # fmt: skip

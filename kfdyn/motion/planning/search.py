@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.estimation.control.goals import Rows
 from kfdyn.estimation.control.solution import LinearPlan
+from kfdyn.estimation.nonlinear.trajectory import squares
 from kfdyn.motion.planning.quadratic import (
     NotConvex,
     Quadratic,
@@ -95,6 +96,9 @@ class Search:
         self.costate: Array | None = None
         self.pull = np.zeros((plans, len(shooting.at), len(shooting.exact)))  # multipliers of exact goals
         self.active = np.zeros((plans, shooting.steps, p), np.int8)
+        self._kept: tuple[Array, Array | None, Array, Array] | None = None
+        none = np.zeros((0, shooting.steps * shooting.n)), np.zeros((0, shooting.steps * p))
+        self._no_rows = Rows([], *none, np.zeros(0), [])
         self.weight = np.zeros(plans)  # of gaps and goals that are missed
         self.exact = [(int(g), int(i)) for g, i in np.argwhere(shooting.seen[0] & shooting.exact)]
 
@@ -121,7 +125,7 @@ class Search:
             new, moved = self._advance(point, linear, step, near)
             taken += 1
             if not moved.any():
-                stuck = self._promised(point, linear, step)[0] <= ROUNDING * (1.0 + np.abs(point.cost))
+                stuck = self._promised(point, linear, step)[1] <= ROUNDING * (1.0 + np.abs(point.cost))
                 done = done | ((near | stuck) & self._is_met(point))
                 if done.all():
                     break
@@ -176,16 +180,15 @@ class Search:
         try:
             step = minimise(problem, self.active)
         except Unsettled as error:
-            if self.of.bounds.on_states:
+            if self.of.on_states:
                 return self._within(point, linear, error.step)
             if self.stiffness is None:  # how stiff goals are, torques without limits tell, too
-                free = np.full(problem.g.shape, np.inf)
-                return minimise(problem._replace(low=-free, high=free), 0 * self.active)
+                return minimise(problem._replace(u_limits=None), 0 * self.active)
             if self.exact:
                 return self._pulled(problem, point, linear)
             return error.guess._replace(settled=False)  # the rollout keeps torques within
         except ModelError:
-            if self.stiffness is None or not (self.of.bounds.on_torques or curved):
+            if self.stiffness is None or not (self.of.on_torques or curved):
                 raise
             return self._pulled(problem, point, linear)
         self.pulled = 0 if self.stiffness is not None else self.pulled
@@ -194,11 +197,11 @@ class Search:
     def _pulled(self, problem: Quadratic, point: Point, linear: Linear) -> Step:
         """The step where exact goals are out of reach for now: they pull by their multipliers and stiffness alone."""
         assert self.stiffness is not None
-        q, none = problem.q.copy(), Rows([], problem.rows.C[:0], problem.rows.E[:0], np.zeros(0), [])
+        q = problem.q.copy()
         for g, i in self.exact:
             q[0, self.of.at[g] - 1] += self.pull[0, g, i] * linear.C[0, g, i]
         try:
-            step = minimise(problem._replace(rows=none, q=q), self.active)
+            step = minimise(problem._replace(rows=self._no_rows, q=q), self.active)
         except Unsettled as error:
             step = error.guess
         missed = [linear.C[0, g, i] @ step.x[0, self.of.at[g] - 1] - point.T[0, g, i] for g, i in self.exact]
@@ -225,7 +228,7 @@ class Search:
             self.stiffness = stiffness
         if guess is None:
             return step
-        return step._replace(gains=np.where(step.active[..., None] != 0, 0.0, guess.gains))
+        return step.under(np.where(step.active[..., None] != 0, 0.0, guess.gains))
 
     def _in_words(self, text: str) -> str:
         """Limits of the linear problem, x[i] and u[i], by the names and values that they have."""
@@ -258,34 +261,45 @@ class Search:
         return np.asarray(pull)
 
     def _problem(self, point: Point, linear: Linear, xx: Array | None, sx: Array | None) -> Quadratic:
-        of, stiffness = self.of, self.stiffness
+        of = self.of
         plans, N, n, _ = linear.B.shape
-        weight = np.broadcast_to(of.weight**2, point.T.shape)
-        if stiffness is not None and stiffness.size:
-            weight = weight.copy()
-            for j, (g, i) in enumerate(self.exact):
-                weight[0, g, i] = stiffness[j]
-        Q, q = np.zeros((plans, N + 1, n, n)), np.zeros((plans, N + 1, n))
-        back = np.swapaxes(linear.C, 2, 3) * weight[:, :, None, :]
-        Q[:, of.at] = back @ linear.C
-        q[:, of.at] = -(back @ point.T[..., None])[..., 0]
+        back, Q = self._pulled_back(linear)
+        q = np.zeros((plans, N, n))
+        q[:, of.at - 1] = -(back @ point.T[..., None])[..., 0]
         M = None
         if xx is not None and sx is not None:
-            Q += xx
+            Q = Q + xx[:, 1:]
             M = sx.copy()
             M[:, 0] = 0.0
         x_limits = None
-        if of.bounds.on_states:
+        if of.on_states:
             left = of.bounds.left(point.x[0, 1:], of.model.system.nv)
             x_limits = -left[0], left[1]
+        u_limits = (of.low - point.s, of.high - point.s) if of.on_torques else None
         return Quadratic(
-            linear.F, linear.B, Q[:, 1:], q[:, 1:], 1.0 + self.damping, point.s, M, point.gaps,
-            self._rows(point, linear), of.low - point.s, of.high - point.s, x_limits,
+            linear.F, linear.B, Q, q, 1.0 + self.damping, point.s, M, point.gaps, self._rows(point, linear), u_limits,
+            x_limits,
         )  # fmt: skip
+
+    def _pulled_back(self, linear: Linear) -> tuple[Array, Array]:
+        """C* by the weights of goals (P, G, n, m), and their Hessian Q (P, N, n, n): kept while neither changes."""
+        kept = self._kept
+        if kept is None or kept[0] is not linear.C or kept[1] is not self.stiffness:
+            of, (plans, N, n, _) = self.of, linear.B.shape
+            weight = np.tile(of.weight**2, (plans, len(of.at), 1))
+            if self.stiffness is not None and self.stiffness.size:
+                for j, (g, i) in enumerate(self.exact):
+                    weight[0, g, i] = self.stiffness[j]
+            back, Q = np.swapaxes(linear.C, 2, 3) * weight[:, :, None, :], np.zeros((plans, N, n, n))
+            Q[:, of.at - 1] = back @ linear.C
+            self._kept = kept = linear.C, self.stiffness, back, Q
+        return kept[2:]
 
     def _rows(self, point: Point, linear: Linear) -> Rows:
         """Exact goals, linear in the states."""
         of = self.of
+        if not self.exact:
+            return self._no_rows
         C = np.zeros((len(self.exact), of.steps * of.n))
         nodes, names = [], []
         for j, (g, i) in enumerate(self.exact):
@@ -301,40 +315,35 @@ class Search:
 
     # --- how far to go
 
-    def _advance(self, point: Point, linear: Linear, step: Step, near: NDArray[np.bool_]) -> tuple[Point, Array]:
+    def _advance(self, point: Point, linear: Linear, step: Step, near: Any) -> tuple[Point, NDArray[np.bool_]]:
         """The next point, and which plans have moved."""
         of, plans = self.of, self.of.plans
         self._weigh(step)
-        promised, falls = self._promised(point, linear, step)
-        before = np.concatenate([np.zeros((plans, 1, of.n)), step.x[:, :-1]], axis=1)
-        shift = step.u - (step.gains @ before[..., None])[..., 0]
-        here = point.cost + self.weight * self._violation(point)
-        new = Point(*(part.copy() for part in point))
-        moved = np.zeros(plans, bool)
+        here, promised, falls = self._promised(point, linear, step)
+        slack = np.where(near, 1e4 * ROUNDING, ROUNDING) * (1.0 + np.abs(here))
+        new, left = point, np.arange(plans)
         for alphas in (WHOLE, SHORTER):
-            left = np.flatnonzero(~moved)
-            if not left.size:
-                break
             which, alpha = np.repeat(left, len(alphas)), np.tile(alphas, left.size)
-            x, s, gaps = of.rollout(point, which, alpha, shift, step.gains)
+            x, s, gaps = of.rollout(point, which, alpha, step.shift, step.gains)
             with np.errstate(all="ignore"):
                 T = of.residuals(x, which)
                 trial = Point(x, s, of._cost(s, T), gaps, T)
-                there = trial.cost + self.weight[which] * self._violation(trial)
+                gain = here[which] - trial.cost - self.weight[which] * self._violation(trial)
                 enough = SUFFICIENT * (alpha * promised[which] - 0.5 * alpha**2 * falls[which])
-                slack = ROUNDING * (1.0 + np.abs(here[which]))
-                slack = np.where(near[which], 1e4 * slack, slack)
-                good = np.isfinite(there) & (here[which] - there >= np.maximum(enough, 0.0) - slack)
-            for plan in left:
-                mine = np.flatnonzero(good & (which == plan))
-                if mine.size:
-                    moved[plan] = True
-                    for whole, part in zip(new, trial):
-                        whole[plan] = part[mine[0]]
-                    slow = here[plan] - there[mine[0]] < SLOW * abs(here[plan])
-                    self.curved[plan] = slow or alpha[mine[0]] < SHORT
-                    self.damping[plan] = 0.0 if self.damping[plan] < FIRST else self.damping[plan] / HEAVIER
-        return new, moved
+                good = (gain >= np.maximum(enough, 0.0) - slack[which]).reshape(left.size, -1)
+            mine, ahead = np.arange(left.size) * len(alphas) + good.argmax(axis=1), good.any(axis=1)
+            who, mine = left[ahead], mine[ahead]  # the longest of each that will do
+            self.curved[who] = (gain[mine] < SLOW * np.abs(here[who])) | (alpha[mine] < SHORT)
+            self.damping[who] = np.where(self.damping[who] < FIRST, 0.0, self.damping[who] / HEAVIER)
+            if mine.size == plans == len(which):
+                return trial, np.asarray(ahead)
+            new = Point(*(part.copy() for part in point)) if new is point else new
+            for whole, part in zip(new, trial):
+                whole[who] = part[mine]
+            left = left[~ahead]
+            if not left.size:
+                break
+        return new, ~np.isin(np.arange(plans), left)
 
     def _weigh(self, step: Step) -> None:
         """Weight of what ought to vanish: twice the largest multiplier, which makes the penalty exact."""
@@ -348,24 +357,18 @@ class Search:
         total = np.abs(point.gaps).sum(axis=(1, 2))
         if self.exact:
             total = total + np.abs(point.T[..., of.exact]).sum(axis=(1, 2))
-        if of.bounds.on_states:
+        if of.on_states:
             low, high = of.bounds.left(point.x[:, 1:], of.model.system.nv)
             total = total + np.maximum(-low, 0.0).sum(axis=(1, 2)) + np.maximum(-high, 0.0).sum(axis=(1, 2))
         return np.asarray(total)
 
-    def _promised(self, point: Point, linear: Linear, step: Step) -> tuple[Array, Array]:
-        """What the merit falls by, to first order, and the curvature that takes some of it back; (P,) both."""
+    def _promised(self, point: Point, linear: Linear, step: Step) -> tuple[Array, Array, Array]:
+        """The merit, what it falls by to first order, and the curvature that takes some of it back; all (P,)."""
         of = self.of
-        soft = of.weight * point.T
-        change = of.weight * (linear.C @ self._all(step.x)[:, of.at, :, None])[..., 0]
-        slope = (point.s * step.u).sum(axis=(1, 2)) - (soft * change).sum(axis=(1, 2))
-        bend = (step.u**2).sum(axis=(1, 2)) + (change**2).sum(axis=(1, 2))
-        return self.weight * self._violation(point) - slope, np.minimum(bend, np.abs(slope))
-
-    @staticmethod
-    def _all(x: Array) -> Array:
-        """States of steps 1 … N with the start before them."""
-        return np.concatenate([np.zeros_like(x[:, :1]), x], axis=1)
+        change = of.weight * (linear.C @ step.x[:, of.at - 1, :, None])[..., 0]
+        slope, bend = _dots(point.s, step.u) - _dots(of.weight * point.T, change), squares(step.u) + squares(change)
+        missed = self.weight * self._violation(point)
+        return point.cost + missed, missed - slope, np.minimum(bend, np.abs(slope))
 
     # --- the end
 
@@ -389,3 +392,8 @@ class Search:
             f"not converged{which}: {reason}; the next step would be {float(size[left].max()):.2g} standard "
             "deviations of torque; raise iterations, begin nearer (start=), or give more time"
         )
+
+
+def _dots(a: Array, b: Array) -> Array:
+    """Σ a b of each plan, (P,)."""
+    return np.asarray(np.einsum("pi,pi->p", a.reshape(len(a), -1), b.reshape(len(b), -1)))

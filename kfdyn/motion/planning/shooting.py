@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
-from kfdyn.dynamics.sensors.in_motion import JointPosition, JointVelocity
 from kfdyn.errors import ShapeError
+from kfdyn.estimation.nonlinear.trajectory import squares
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.planning.limits import Bounds
+from kfdyn.multibody import System
 from kfdyn.multibody.calls.kernel import Kernel
 from kfdyn.multibody.calls.packed_model import model_of
 from kfdyn.multibody.coordinates.configuration import REACH_TOLERANCE
@@ -77,23 +79,25 @@ class Shooting:
     """
 
     def __init__(self, model: MotionModel, y: Array, x0: Array, root: Array, bounds: Bounds) -> None:
-        self.model, self.x0, self.root, self.bounds = model, x0, root, bounds
-        self.low, self.high, self.back = *bounds.controls(root), np.linalg.pinv(root)
+        self.model, self.x0, self.root, self.bounds = model, x0, np.ascontiguousarray(root), bounds
+        self.low, self.high = bounds.controls(self.root)
+        self.on_torques, self.on_states = bounds.on_torques, bounds.on_states
         self.plans, self.steps = y.shape[0], y.shape[1] - 1
         self.n, self.nx, self.p = model.n, x0.shape[1], root.shape[1]
         self.at: Index = np.flatnonzero(~np.isnan(y).all(axis=(0, 2)))
         self.y = y[:, self.at]
         self.axes, variance = _principal(model)
-        self.exact = variance == 0.0
+        self.exact, self.turned = variance == 0.0, bool((self.axes != np.eye(len(self.axes))).any())
         self.weight = np.where(self.exact, 0.0, 1.0 / np.sqrt(np.where(self.exact, 1.0, variance)))
         start = np.broadcast_to(x0[:, None], (self.plans, len(self.at), self.nx)).reshape(-1, self.nx)
         T = model.residual(self._rows(self.y), self._read(start), self._k(self.at, self.plans))
         seen = ~np.isnan(T).reshape(self.plans, len(self.at), -1)
         self.seen = np.abs(self.axes.T) @ np.swapaxes(seen, 1, 2) > 0.5
         self.seen = np.swapaxes(self.seen, 1, 2)
-        self.bends = bool(model.seen.points.blocks) or not all(
-            isinstance(sensor, JointPosition | JointVelocity) for sensor in model.seen.sensors
-        )
+        self.bends = bool(model.seen.points.blocks) or not model.seen.only_picks
+        self.straight = None if self.bends else self._slopes_of_goals(start)
+        diagonal = self.n == 2 * self.p and not np.count_nonzero(self.root - np.diag(np.diag(self.root)))
+        self.scale = np.diag(self.root).copy() if diagonal else None  # all of L, where it is diagonal
 
     # --- rows: all plans and steps at once
 
@@ -111,7 +115,7 @@ class Shooting:
 
     def torques(self, s: Array) -> Array:
         """τ = L s."""
-        return np.asarray(s @ self.root.T)
+        return np.asarray(s @ self.root.T if self.scale is None else s * self.scale)
 
     def advance(self, x: Array, s: Array) -> Array:
         """States after a step, rows."""
@@ -140,25 +144,26 @@ class Shooting:
     def residuals(self, x: Array, which: Any = slice(None)) -> Array:
         """T along the principal axes, (plans, G, m), of the plans ``which``."""
         at, y, seen = x[:, self.at], self.y[which], self.seen[which]
-        T = self.model.residual(self._rows(y), self._read(self._rows(at)), self._k(self.at, len(x)))
-        T = np.nan_to_num(T).reshape(len(x), len(self.at), -1) @ self.axes
-        return np.where(seen, T, 0.0)
+        if self.bends:
+            T = self.model.residual(self._rows(y), self._read(self._rows(at)), self._k(self.at, len(x)))
+            T = T.reshape(y.shape[0], len(self.at), -1)
+        else:
+            T = y - at.take(self.model.seen.picks, axis=2) - self.model.seen.bias
+        return np.where(seen, np.nan_to_num(T) @ self.axes if self.turned else T, 0.0)
 
     def _cost(self, s: Array, T: Array) -> Array:
-        return np.asarray(0.5 * (s * s).sum(axis=(1, 2)) + 0.5 * ((self.weight * T) ** 2).sum(axis=(1, 2)))
+        return 0.5 * (squares(s) + squares(self.weight * T))
 
     def linear(self, point: Point) -> Linear:
         """Derivatives of steps and residuals."""
         x, N, n = point.x, self.steps, self.n
         rows, tau = self._rows(x[:, :-1]), self.torques(self._rows(point.s))
-        ahead, F, B = self.model.linear_step(rows, tau, np.zeros_like(tau), np.zeros(len(rows), np.int64))
-        C = self._slopes(self._rows(x[:, self.at]), self._rows(self.y))
-        return Linear(
-            F.reshape(-1, N, n, n),
-            (B @ self.root).reshape(-1, N, n, self.p),
-            C.reshape(len(x), len(self.at), -1, n) * self.seen[..., None],
-            ahead,
-        )
+        ahead, F, B = self.model.linear_step(rows, tau, None, np.zeros(len(rows), np.int64))
+        B = B @ self.root if self.scale is None else B * self.scale
+        C = self.straight
+        if C is None:
+            C = self._slopes_of_goals(self._rows(x[:, self.at]))
+        return Linear(F.reshape(-1, N, n, n), B.reshape(-1, N, n, self.p), C, ahead)
 
     def gaps(self, x: Array, ahead: Array) -> Array:
         """Where steps lead ⊖ the states that follow, (plans, N, n)."""
@@ -171,6 +176,11 @@ class Shooting:
         h, H, _ = self.model.linear_read(x, none, None, k)
         return np.asarray(self.axes.T @ self.model.readings.turn(y, h, H))
 
+    def _slopes_of_goals(self, x: Array) -> Array:
+        """The same (P, G, m, n) at states (P G, nx) of steps with goals, 0 where there is none."""
+        C = self._slopes(x, self._rows(self.y))
+        return np.asarray(C.reshape(*self.seen.shape, self.n) * self.seen[..., None])
+
     # --- curvature
 
     def curvature(self, point: Point, linear: Linear, costate: Array, pull: Array) -> tuple[Array, Array]:
@@ -182,7 +192,7 @@ class Shooting:
         plans, N, n, p = len(point.x), self.steps, self.n, self.p
         base = np.einsum("rki,rkij->rkj", costate, np.concatenate([linear.F, linear.B], axis=3))
         x, tau = self._nudged(point.x[:, :-1]), np.repeat(self.torques(self._rows(point.s)), n, axis=0)
-        _, F, B = self.model.linear_step(x, tau, np.zeros_like(tau), np.zeros(len(x), np.int64))
+        _, F, B = self.model.linear_step(x, tau, None, np.zeros(len(x), np.int64))
         costates = np.repeat(self._rows(costate), n, axis=0)[:, None, :]
         of_x = (costates @ F).reshape(plans, N, n, n) - base[..., None, :n]
         of_s = ((costates @ B) @ self.root).reshape(plans, N, n, p) - base[..., None, n:]
@@ -218,46 +228,53 @@ class Shooting:
         ``which`` (rows,) says which plan a row is of, with its ``alpha``; returns states, controls and gaps.
         """
         gaps = (1.0 - alpha)[:, None, None] * point.gaps[which]
-        stepper = self.model.stepper
-        simple = stepper.method != "rk4" and not (stepper.K.any() or stepper.mu.any() or stepper.wrenches)
-        if simple and stepper.moved.kind == "tree":
+        if self._compiles:
             x, s = self._compiled_rollout(point, which, alpha, shift, gains)
         else:
             x, s = self._rollout(point, which, alpha, shift, gains, gaps)
-        lost = ~((np.abs(x) < FAR).all(axis=(1, 2)) & np.isfinite(s).all(axis=(1, 2)))
-        x[lost], s[lost] = point.x[which[lost]], np.inf
+        if not (np.abs(x).max() < FAR and np.isfinite(s.sum())):
+            lost = ~((np.abs(x) < FAR).all(axis=(1, 2)) & np.isfinite(s).all(axis=(1, 2)))
+            x[lost], s[lost] = point.x[which[lost]], np.inf
         return x, s, gaps
+
+    @cached_property
+    def _compiles(self) -> bool:
+        """Whether the robot and its step are those of compiled rollouts."""
+        stepper = self.model.stepper
+        simple = stepper.method != "rk4" and not (stepper.K.any() or stepper.mu.any() or stepper.wrenches)
+        return simple and stepper.moved.kind == "tree"
+
+    @cached_property
+    def _for_rollouts(self) -> tuple[System, list[Array], Array]:
+        """The tree that moves, what stays of a compiled rollout's arguments, and gravity."""
+        stepper, nv = self.model.stepper, self.model.system.nv
+        tree, drag = stepper.moved, np.zeros(nv) if stepper.drag is None else stepper.drag
+        reach = model_of(tree).left_inverse, np.array([REACH_TOLERANCE])
+        known = [np.array([self.model.dt]), drag, self.root, self.low, self.high, *reach]
+        return tree, known, np.ascontiguousarray(self.model.g, np.float64)
 
     def _compiled_rollout(
         self, point: Point, which: Index, alpha: Array, shift: Array, gains: Array
     ) -> tuple[Array, Array]:
         """For steps by Euler of robots without couplings."""
-        system, N = self.model.system, self.steps
-        nq, nv = system.nq, system.nv
-        stepper, tree = self.model.stepper, self.model.stepper.moved
-        drag = np.zeros(nv) if stepper.drag is None else stepper.drag
-        low, high = (np.full(nv, side) for side in (-np.inf, np.inf))
-        if self.bounds.on_torques:
-            low, high = (np.ascontiguousarray(side, np.float64) for side in self.bounds.torque)
-        own = 0 if self.plans == 1 else which  # one plan's law stands for all its rows
-        law = self.root @ gains[own]
-        given = (
-            point.x[own, :-1, :nq], point.x[own, :-1, nq:], self.torques(point.s[own]), self.torques(shift[own]),
-            law[..., :nv], law[..., nv:], point.gaps[own].reshape(*point.gaps[own].shape[:-1], 2, nv)
-        )  # fmt: skip
-        rows = len(which)
-        q, v, tau = np.empty((rows, N + 1, nq)), np.empty((rows, N + 1, nv)), np.empty((rows, N, nv))
+        (nq, nv), N, rows = (self.model.system.nq, self.model.system.nv), self.steps, len(which)
+        split = (*gains.shape[:-1], 2, nv)
+        law: Any = point.x[:, :-1], point.s, shift, gains.reshape(split), point.gaps.reshape(-1, N, 2, nv)
+        if self.plans == 1:  # one plan's law stands for all its rows
+            law = [part[0] for part in law]
+        elif rows != self.plans or (which != np.arange(rows)).any():
+            law = [part[which] for part in law]
+        law = [np.ascontiguousarray(part) for part in law]
         x0 = self.x0[which]
+        start = np.ascontiguousarray(x0[:, :nq]), np.ascontiguousarray(x0[:, nq:])
+        x, s = np.empty((rows, N + 1, self.nx)), np.empty((rows, N, self.p))
+        tree, known, gravity = self._for_rollouts
         status = ROLLOUT(
-            tree, rows, N, N + 1, np.array([self.model.dt]), drag, low, high, model_of(tree).left_inverse,
-            np.array([REACH_TOLERANCE]), np.ascontiguousarray(x0[:, :nq]), np.ascontiguousarray(x0[:, nq:]), alpha,
-            *(np.ascontiguousarray(part) for part in given), None,
-            np.ascontiguousarray(self.model.g, np.float64), q, v, tau, effort=N,
-        )  # fmt: skip
+            tree, rows, N, N + 1, self.nx, self.p, *known, *start, alpha, *law, None, gravity, x, s, effort=N
+        )
         if status < 0:
             raise ShapeError("a rollout's arrays do not fit; this is a bug")
-        s = tau @ self.back.T
-        return np.concatenate([q, v], axis=2), s
+        return x, s
 
     def _rollout(
         self, point: Point, which: Index, alpha: Array, shift: Array, gains: Array, gaps: Array

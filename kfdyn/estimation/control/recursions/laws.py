@@ -14,7 +14,6 @@ from kfdyn.estimation.recursions.linalg.matrices import (
     by_rows,
     dot,
     multiply,
-    transposed_congruence,
 )
 from kfdyn.estimation.recursions.linalg.small_blocks import combination
 from kfdyn.sweeps import LANEWISE, arithmetic, clear, down, if_, local, loop, sweep
@@ -55,7 +54,7 @@ class Room(Workspace):
         """For n states and p controls."""
         return {
             "P": N * n * n, "z": N * n, "y": n, "pushed": p, "ahead": n, "eps": p, "C": p * n, "D": p * p, "L": p * p,
-            "S": p * n, "W": p * n, "before": n * n, "V": n * n, "update": n + 2 * p + 2, "free": 2 * n * n,
+            "S": p * n, "W": p * n, "before": n * n, "V": n * n, "update": n + 2 * p + 2, "half": n * n,
         }  # fmt: skip
 
 
@@ -122,7 +121,8 @@ class _Chain:
         """Cost to go ½ x*P x + z*x of x(k), and the law of u(k), from the last step to the first."""
         given, found, room, n, p = self.given, self.found, self.room, self.n, self.p
         C, S, W = (self.block(flat, 0, p, n) for flat in (room.C, room.S, room.W))
-        D, L, before = self.block(room.D, 0, p, p), Block(room.L, 0, p, p), self.block(room.before, 0, n, n)
+        D, L = self.block(room.D, 0, p, p), Block(room.L, 0, p, p)
+        half, before = (self.block(flat, 0, n, n) for flat in (room.half, room.before))
         ahead, update, eps = self.column(room.ahead, 0, n), room.update, room.eps
         clear(room.V, n * n)
         clear(room.ahead, n)
@@ -140,7 +140,8 @@ class _Chain:
             multiply(C, Turned(B), by_rows(P))
             multiply(D, C, B, symmetric=True)
             multiply(S, C, A, base=self.block(given.M, k, p, n) if crossed else None)
-            transposed_congruence(before, A, P, room.free)
+            multiply(half, Turned(A), by_rows(P))
+            multiply(before, half, A, symmetric=True)
             combined(self.column(room.pushed, 0, p), y, B)
             for i in loop(p):
                 D[i, i] = D[i, i] + given.r[self.chain]

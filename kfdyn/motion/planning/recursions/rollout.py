@@ -18,28 +18,34 @@ class Rollout(Filter):
     def __init__(self, robot, row, work):
         super().__init__(robot, row, work)
         self.q, self.next_q = (self.take(robot.nq) for _ in range(2))
-        self.v, self.tau, self.a, self.way = (self.take(robot.nv) for _ in range(4))
+        self.tau, self.a = (self.take(robot.nv) for _ in range(2))
+        self.way = self.take(2 * robot.nv)
+        self.v = self.take(robot.nv)
 
     def write(self, k):
         """The state is that of step k."""
-        self.row.q_all.part(k * self.robot.nq).copy(self.q, self.robot.nq)
-        self.row.v_all.part(k * self.robot.nv).copy(self.v, self.robot.nv)
+        out = self.row.x_all.part(k * self.row.nx)
+        out.copy(self.q, self.robot.nq)
+        out.part(self.robot.nq).copy(self.v, self.robot.nv)
 
     def drive(self, k):
-        """τ of step k within its limits, less what dampers take; less than 0 where q is out of a hinge's reach."""
-        row, nv = self.row, self.robot.nv
-        pair = changed(row, q=row.q_ref.part(k * self.robot.nq), q2=self.q, dv=self.way)
-        reach = difference(Workspace(self.robot, pair, self.memory))
+        """Controls of step k within limits, and τ less what dampers take; < 0 where q is out of a hinge's reach."""
+        row, (nq, nv), p = self.row, (self.robot.nq, self.robot.nv), self.row.p
+        before = row.x_ref.part(k * row.nx)
+        reach = difference(Workspace(self.robot, changed(row, q=before, q2=self.q, dv=self.way), self.memory))
         for i in loop(nv):
-            at = k * nv + i
-            tau = loop_vars(row.tau_ref[at] + row.alpha[0] * row.shift[at])
+            self.way[nv + i] = self.v[i] - before[nq + i]
+            self.tau[i] = -row.drag[i] * self.v[i]
+        for i in loop(p):
+            at = k * p + i
+            s = loop_vars(row.s_ref[at] + row.alpha[0] * row.shift[at])
+            for j in loop(2 * nv):
+                s.set(s.get() + row.gains[2 * at * nv + j] * self.way[j])
+            s = s.get()
+            s = where(s < row.low[i], row.low[i], where(s > row.high[i], row.high[i], s))
+            row.s_all[at] = s
             for j in loop(nv):
-                rate = self.v[j] - row.v_ref[k * nv + j]
-                tau.set(tau.get() + (row.gains_q[at * nv + j] * self.way[j] + row.gains_v[at * nv + j] * rate))
-            tau = tau.get()
-            tau = where(tau < row.low[i], row.low[i], where(tau > row.high[i], row.high[i], tau))
-            row.tau_all[at] = tau
-            self.tau[i] = tau - row.drag[i] * self.v[i]
+                self.tau[j] = self.tau[j] + row.root[j * p + i] * s
         return reach
 
     def advance(self, k):
@@ -58,7 +64,7 @@ class Rollout(Filter):
 
 
 def rollout(r):
-    """States and torques of a motion: semi-implicit Euler steps under τ = τ̄ + α shift + K (x ⊖ x̄)."""
+    """States and controls of a motion: semi-implicit Euler steps under s = s̄ + α shift + K (x ⊖ x̄), τ = L s."""
     robot, row, least = r.robot, r.row, loop_vars(everything(r.robot, 1.0))
     for i in loop(robot.nq):
         r.q[i] = row.q[i]
@@ -72,12 +78,11 @@ def rollout(r):
     return least.get()
 
 
+#: What is known of every step: states and controls x̄, s̄ that the law is about, its gains, and gaps.
 _LAW = [
-    Given(name, tail, shared=True)
+    Given(name, ("steps", *tail), shared=True)
     for name, tail in (
-        ("q_ref", ("steps", "nq")), ("v_ref", ("steps", "nv")), ("tau_ref", ("steps", "nv")),
-        ("shift", ("steps", "nv")),
-        ("gains_q", ("steps", "nv", "nv")), ("gains_v", ("steps", "nv", "nv")), ("gap", ("steps", 2, "nv")),
+        ("x_ref", ("nx",)), ("s_ref", ("p",)), ("shift", ("p",)), ("gains", ("p", 2, "nv")), ("gap", (2, "nv"))
     )
 ]  # fmt: skip
 
@@ -85,10 +90,10 @@ ROLLOUT = entry(
     rollout,
     Rollout,
     [Q, V, Given("alpha", ()), *_LAW, FORCES, GRAVITY],
-    [Given("q_all", ("states", "nq")), Given("v_all", ("states", "nv")), Given("tau_all", ("steps", "nv"))],
+    [Given("x_all", ("states", "nx")), Given("s_all", ("steps", "p"))],
     [
-        Parameter("steps", "n"), Parameter("states", "n"),
-        *(Parameter(name, "f") for name in ("h", "drag", "low", "high")), *REACH,
+        *(Parameter(name, "n") for name in ("steps", "states", "nx", "p")),
+        *(Parameter(name, "f") for name in ("h", "drag", "root", "low", "high")), *REACH,
     ],
     may_overflow=False,
     block=8,
