@@ -11,7 +11,7 @@ and R, the prediction covariance changes by increments of low rank,
    P(k+1) - P(k) = L(k)\, \Sigma(k)\, L(k)^*,
 
 and L and Σ obey a recursion of their own (Chandrasekhar, Morf and Kailath). :func:`kfdyn.fast_gain
-<kfdyn.estimation.uniform.fast_gain.fast_gain>` never forms P. It is exact; what it saves depends on the rank, and
+<kfdyn.estimation.uniform_chain.fast_gain>` never forms P. It is exact; what it saves depends on the rank, and
 for a robot that is little.
 """
 

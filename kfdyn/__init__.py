@@ -125,8 +125,7 @@ _NAMES_OF = {
         "smooth_batch",
         "unscented_kalman_filter",
     ),
-    "estimation.uniform.fast_filter": ("FastFiltered", "fast_filter"),
-    "estimation.uniform.fast_gain": ("FastGain", "fast_gain"),
+    "estimation.uniform_chain": ("FastFiltered", "FastGain", "fast_filter", "fast_gain"),
     "estimation.inference.riccati": ("riccati",),
     "io": (
         "LoadWarning",

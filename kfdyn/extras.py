@@ -1,4 +1,4 @@
-"""Packages that only some need: imported when first asked for, and where one is missing, the cure is told."""
+"""Import optional packages when first needed, and tell the cure where one is missing."""
 
 from importlib import import_module
 from typing import Any

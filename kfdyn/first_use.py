@@ -1,4 +1,4 @@
-"""What happens once: the compiler is loaded whole, says that it compiles, and finds a place to keep what it made."""
+"""Tasks done once: load the compiler, announce compilation, and find a place to keep compiled code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _said: list[str] = []
 
 
 class Folders(NamedTuple):
-    """Folders whose compiled code is run, the one of them that takes new code or None, and what is wrong with others.
+    """Folders whose compiled code is run, the one that takes new code or None, and what is wrong with others.
 
     ``trouble`` is in words, with a cure; empty if nothing is.
     """
@@ -27,7 +27,7 @@ class Folders(NamedTuple):
 
 
 def folders() -> Folders:
-    """Where compiled code is kept: KFDYN_CACHE_DIR, or beside other caches of the user's.
+    """Find where compiled code is kept: KFDYN_CACHE_DIR, or beside other caches of the user's.
 
     Compiled code is run, so only folders are used that nobody but this user and root can write. One that can be read
     and not written, as root makes it in an image, serves as it is.
@@ -54,7 +54,7 @@ def folders() -> Folders:
 
 
 def _places() -> list[tuple[Path, int]]:
-    """Candidates, and the mode that each is made with: others may read, but not in the folder for temporary files."""
+    """Return candidates and the mode each is made with: others may read, but not the temporary one."""
     asked = os.environ.get("KFDYN_CACHE_DIR")
     if asked:
         return [(Path(asked), 0o755)]
@@ -69,7 +69,7 @@ def _places() -> list[tuple[Path, int]]:
 
 
 def distrusted(told: os.stat_result) -> str:
-    """Why somebody else may have written a file or a folder, with a cure; empty if only this user and root can."""
+    """Say why somebody else may have written a file or a folder, with a cure; empty if only this user and root can."""
     if not hasattr(os, "geteuid"):
         return ""
     if told.st_uid not in (0, os.geteuid()):

@@ -1,4 +1,4 @@
-"""Names that a package imports when they are first used: who wants one of them need not wait for all."""
+"""Lazy imports: a package imports its names when they are first used."""
 
 import sys
 import time
@@ -10,14 +10,14 @@ _CLOCK = [time.time_ns()]
 
 
 def imported_at() -> int:
-    """When the package was first imported, in nanoseconds: a file that has changed since may not be what runs."""
+    """Return when the package was first imported, in nanoseconds: a file changed since may not be what runs."""
     return _CLOCK[0]
 
 
 def on_first_use(
     package: str, *names_of: Mapping[str, Iterable[str]], rooms: Iterable[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Make what a package needs to import its names when they are asked for.
+    """Make the ``__getattr__``, ``__dir__`` and names of a package that imports lazily.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def on_first_use(
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def listed() -> list[str]:
-        """What is for the user, and what every module has: not how the names come about."""
+        """Return the public names and those every module has."""
         return sorted({*own["__all__"], *rooms, *(name for name in own if name.startswith("__"))})
 
     return find, listed, sorted(module_of)

@@ -10,7 +10,7 @@ STATE = ("q", "v", "tau", "a")
 
 
 class Quantity(NamedTuple):
-    """A function ``of(system, ...)`` of a state, and the names of what it takes and of what it wants."""
+    """A function ``of(system, ...)`` of a state, with the names it takes and those it requires."""
 
     of: Callable[..., Any]
     takes: tuple[str, ...]

@@ -11,7 +11,7 @@ Row = Sequence[object]
 
 
 def rows_shown(count: int, row: Callable[[int], Row]) -> list[list[str]]:
-    """Rows 0 … count − 1 as text; of many, the first and the last, and dots between them.
+    """Return rows 0 … count − 1 as text; of many, the first and the last, and dots between them.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def rows_shown(count: int, row: Callable[[int], Row]) -> list[list[str]]:
 
 
 def html_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table for a notebook; names from files are escaped.
+    """Return a table for a notebook; names from files are escaped.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def html_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -
 
 
 def vector(values: Sequence[float], most: int = 3) -> str:
-    """Numbers of one cell, the first few of many.
+    """Write the numbers of one cell, the first few of many.
 
     Examples
     --------

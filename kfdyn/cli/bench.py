@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def checkout() -> Path:
-    """Folder that holds both this package and the benchmarks."""
+    """Return the folder that holds both this package and the benchmarks."""
     root = Path(kfdyn.__file__).resolve().parents[1]
     if not (root / "benchmarks" / "__main__.py").is_file():
         raise KfdynError(
@@ -38,7 +38,7 @@ def checkout() -> Path:
 
 
 def recorded(parts: Sequence[str]) -> Iterator[str]:
-    """Tables of the parts, or of all, as the last full run wrote them."""
+    """Return the tables of the parts, or of all, as the last full run wrote them."""
     pages = {page.stem: page for page in sorted((checkout() / "benchmarks" / "results").glob("*.md"))}
     for part in parts or pages:
         if part not in pages:
@@ -47,7 +47,7 @@ def recorded(parts: Sequence[str]) -> Iterator[str]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Hand over to ``python -m benchmarks``, whose exit status is ours; or print what it has written."""
+    """Run ``python -m benchmarks`` and return its exit status; or print what it has written."""
     if args.recorded:
         for text in recorded(args.parts):
             print(text)

@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _claimed(args: argparse.Namespace) -> dict[str, Named]:
-    """Matrices that the options name, by the quantity whose covariance they claim to be; called by their files."""
+    """Read the matrices that the options name, by the quantity whose covariance they claim to be."""
     from kfdyn.duality.claimed_matrix import Named
 
     given = {"a": args.minv, "T": args.mass_matrix}
@@ -101,7 +101,7 @@ _MOST = 2**28  # bytes of a matrix, 5,000 dofs as .npy
 
 
 def _read_matrix(file: Path) -> Any:
-    """Read the matrix in a file; numpy's own words say nothing to whoever only named a file."""
+    """Read the matrix in a file, with error messages for a user who only named a file."""
     cure = "give a .npy file of one array, or rows of numbers"
     with file.open("rb") as opened:
         data = opened.read(_MOST + 1)  # once, and not for ever: it may be a pipe or a device

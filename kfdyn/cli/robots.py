@@ -58,7 +58,7 @@ def add_state(parser: argparse.ArgumentParser) -> None:
 
 
 def count(text: str, least: int = 0) -> int:
-    """Whole number, 0 (or ``least``) or more; 1e6 and 1_000_000 are such."""
+    """Parse a whole number, 0 (or ``least``) or more; 1e6 and 1_000_000 are such."""
     try:
         value = float(text)
     except ValueError:
@@ -71,7 +71,7 @@ def count(text: str, least: int = 0) -> int:
 
 
 def positive(text: str) -> int:
-    """Whole number, 1 or more."""
+    """Parse a whole number, 1 or more."""
     return count(text, least=1)
 
 
@@ -91,7 +91,7 @@ def join_numbers(argv: Sequence[str]) -> list[str]:
 
 
 def _is_word(text: str, before: Sequence[str]) -> bool:
-    """Whether this is a word in the place of a number: one of ours after others, or one that is no file after such."""
+    """Return True for a word in the place of a number: one of ours after others, or one that is no file."""
     if text in _WORDS:
         return bool(before)
     return text.isalpha() and all(word.isalpha() for word in before) and not Path(text).exists()
@@ -118,7 +118,7 @@ def open_robot(args: argparse.Namespace) -> Loaded:
 
 
 def expect_covariances(system: System) -> None:
-    """Refuse inertias that are no covariances, which ``--indefinite-inertia warn`` lets in: nothing can be drawn."""
+    """Refuse inertias that are no covariances: ``--indefinite-inertia warn`` lets them in, but none can be drawn."""
     for body in system.bodies:
         lowest, *_, largest = np.linalg.eigvalsh(body.inertia)
         if lowest < -1e-12 * max(abs(lowest), largest):
@@ -143,7 +143,7 @@ def _builtin(name: str) -> System:
 
 
 def read_state(system: System, args: argparse.Namespace) -> tuple[Array, Array]:
-    """q (nq,) and v (nv,) of the options; what is random is drawn from the seed, q first."""
+    """Return q (nq,) and v (nv,) of the options; random ones are drawn from the seed, q first."""
     rng = np.random.default_rng(args.seed)
     q, v = system.random_configuration(rng), rng.standard_normal(system.nv)
     if args.q == "neutral":
@@ -159,7 +159,7 @@ def read_state(system: System, args: argparse.Namespace) -> tuple[Array, Array]:
 
 @contextmanager
 def naming_hinges(system: System, q: Array) -> Iterator[None]:
-    """Let dynamics say which hinge moves no mass; the engine knows only a node and its output."""
+    """Name the hinge that moves no mass; the engine knows only a node and its output."""
     try:
         yield
     except SingularError:
@@ -177,7 +177,7 @@ def naming_hinges(system: System, q: Array) -> Iterator[None]:
 
 
 def _lightest(system: System, q: Array) -> str:
-    """The hinge that has most of the motion with the least kinetic energy, each coordinate in its own units."""
+    """Return the hinge that has most of the motion with the least kinetic energy."""
     from kfdyn.dynamics import mass_matrix
 
     M = mass_matrix(system, q)
@@ -202,7 +202,7 @@ def _numbers(text: str, what: str, words: tuple[str, str], size: int, system: Sy
 
 
 def _independent(system: System) -> list[str]:
-    """Names of the hinges that follow no others."""
+    """Return the names of the hinges that follow no others."""
     following = {name for c in system.couplings for name in c.hinges if name not in c.named}
     return [name for name in system.hinge_names if name not in following]
 

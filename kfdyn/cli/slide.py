@@ -16,7 +16,7 @@ _ROOMY = 110  # and those of a slide that tells all
 
 
 def slide_table(report: Report, width: int) -> Table:
-    """Table of the quantities that fits ``width`` characters, 70 or more."""
+    """Return the table of the quantities in ``width`` characters, 70 or more."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text

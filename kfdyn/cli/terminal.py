@@ -14,7 +14,7 @@ PIPE_WIDTH = 120  # characters of a line that no terminal bounds
 
 
 def tolerate_letters() -> None:
-    """Let a terminal without Greek letters get question marks, and a stream that was closed (``>&-``) nothing."""
+    """Print question marks where a terminal lacks Greek letters, and nothing to a closed stream (``>&-``)."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # the exit status still tells what a check found
@@ -24,7 +24,7 @@ def tolerate_letters() -> None:
 
 
 def make_console() -> Console:
-    """Make a console that takes names from files as they are: no markup, no emoji, no colouring of numbers."""
+    """Make a console that prints names from files as they are: no markup, no emoji, no colouring of numbers."""
     from rich.console import Console
 
     class ForPipes(Console):
@@ -39,7 +39,7 @@ def make_console() -> Console:
 
 
 def clean(text: str) -> str:
-    """Replace control characters but line ends: a file's names may not steer the terminal."""
+    """Replace control characters but line ends: a name from a file may not control the terminal."""
     from kfdyn.viz.text import printable
 
     return printable(text, keep="\n")

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def chores(couplings: bool) -> Iterator[tuple[str, Callable[[], object]]]:
-    """Calls that compile something on first use, each with a description."""
+    """Yield calls that compile something on first use, each with a description."""
     import numpy as np
 
     import kfdyn as kf

@@ -71,7 +71,7 @@ class Result:
         return self.code is None
 
     def resolve(self, name: str | None = None) -> Any:
-        """The object that ``code``, or another name, means; AttributeError if there is none."""
+        """Return the object that ``code``, or another name, means; AttributeError if there is none."""
         if self.code is None:
             raise AttributeError(f"{self.id} is open: nothing computes it yet")
         parts = (name or self.code).split(".")
@@ -85,7 +85,7 @@ class Result:
 
 @cache
 def atlas() -> dict[str, Result]:
-    """All results by id, read from ``atlas.toml``.
+    """Read all results by id from ``atlas.toml``.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def atlas() -> dict[str, Result]:
 
 
 def apart() -> dict[str, str]:
-    """Topics that the sources name and no entry covers, with the reason.
+    """Return the topics that the sources name and no entry covers, with the reason.
 
     Returns
     -------
@@ -168,14 +168,14 @@ class Evidence:
 
     @property
     def proves(self) -> bool:
-        """Whether the test runs the code and notices every mutant that was made, of which there is at least one."""
+        """True if the test runs the code and notices every mutant, of which there is at least one."""
         behind = all(0 < one["mutants"] == one["killed"] for one in self.recursions.values())
         return self.passes and self.executed and behind and 0 < self.mutants == self.killed
 
 
 @cache
 def evidence() -> dict[str, Evidence]:
-    """Evidence by id, as ``make atlas`` measured it last.
+    """Return the evidence by id, as ``make atlas`` measured it last.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def evidence() -> dict[str, Evidence]:
 
 
 def atlas_markdown() -> str:
-    """The atlas as a page of the documentation."""
+    """Write the atlas as a page of the documentation."""
     results, measured = list(atlas().values()), evidence()
     missing = [result for result in results if result.is_open]
     proven = [result for result in results if result.id in measured and measured[result.id].proves]
@@ -251,7 +251,7 @@ def atlas_markdown() -> str:
 
 
 def _crashes(one: Evidence) -> list[int | None]:
-    """Mutants that crashed, as in :func:`_counts`; None where they were counted as killed."""
+    """Return mutants that crashed, as in :func:`_counts`; None where they were counted as killed."""
     return [one.crashed, *(part.get("crashed") for part in one.recursions.values())]
 
 
@@ -264,7 +264,7 @@ def _told(one: Evidence | None) -> str:
 
 
 def _counts(one: Evidence) -> list[tuple[int, int]]:
-    """Mutants killed and made: of the code, of its recursions on plain numbers, of these compiled."""
+    """Return mutants killed and made: of the code, of its recursions on plain numbers, of these compiled."""
     return [(one.killed, one.mutants), *((part["killed"], part["mutants"]) for part in one.recursions.values())]
 
 

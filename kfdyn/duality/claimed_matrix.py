@@ -19,7 +19,7 @@ from kfdyn.estimation import StateSpace
 
 
 class Named(NamedTuple):
-    """A matrix to be claimed and what messages call it, such as the file that it was read from.
+    """A claimed matrix and its name in messages, such as the file it was read from.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Theirs(NamedTuple):
 
 
 def read_matrix(value: ArrayLike, name: str, d: int, what: str) -> Theirs:
-    """Take a matrix that stands for a symmetric one of d rows.
+    """Read a symmetric matrix of d rows, whole or as a triangle.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def beside_exact(
 
 
 def _orders(ours: Array, theirs: Array, ss: StateSpace, names: Sequence[str]) -> list[tuple[NDArray[np.intp], str]]:
-    """Orders of rows that a matrix may be in: free hinges [linear; angular], or as its diagonal tells."""
+    """Return orders of rows that a matrix may be in: free hinges [linear; angular], or as its diagonal tells."""
     found, start, swapped = [], ss.arrays.output, np.arange(len(ours))
     if len(ours) == ss.n_outputs:
         for k in np.flatnonzero(np.diff(start) == 6):
@@ -211,7 +211,7 @@ def _orders(ours: Array, theirs: Array, ss: StateSpace, names: Sequence[str]) ->
 
 
 def noncentrality(matrix: Array, scale: Array, samples: int) -> float:
-    """Noncentrality of the test between the symmetric matrices of the two triangles.
+    """Return the noncentrality of the test between the symmetric matrices of the two triangles.
 
     ::
 
@@ -238,5 +238,5 @@ def noncentrality(matrix: Array, scale: Array, samples: int) -> float:
 
 
 def gap(ours: Array, theirs: Array, scale: Array) -> float:
-    """Largest difference of two covariances in units of the standard deviations."""
+    """Return the largest difference of two covariances in units of the standard deviations."""
     return float((np.abs(ours - theirs) / np.outer(scale, scale)).max(initial=0.0))

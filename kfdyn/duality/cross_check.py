@@ -223,7 +223,7 @@ def _model_of(system: Any, q: ArrayLike | None, v: ArrayLike | None) -> StateSpa
 
 
 def _by_name(given: Any, what: str, name: str) -> Mapping[str, Any]:
-    """Matrices by name; one without a name could be anybody's covariance of anything."""
+    """Check that matrices come by name, as a mapping."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -235,7 +235,7 @@ def _by_name(given: Any, what: str, name: str) -> Mapping[str, Any]:
 
 
 def _count(value: Any, name: str, least: int = 1) -> int:
-    """A whole number, which 1e4 is as well."""
+    """Return a whole number; 1e4 is one as well."""
     number = isinstance(value, int | np.integer) or (isinstance(value, float | np.floating) and value.is_integer())
     if isinstance(value, bool) or not number or value < least:
         raise ModelError(f"{name} is {value!r}; give a whole number, {least} or more")
@@ -271,7 +271,7 @@ def _detectable(ss: StateSpace, n: int, tests: int, level: float) -> Detectable 
 
 
 def _limits(claim: Claim, n: int, tests: int, level: float) -> Limits | None:
-    """Smallest detectable errors in a claimed covariance; None if it is singular or no covariance."""
+    """Return the smallest detectable errors in a claimed covariance; None if it is singular or no covariance."""
     matrix, d = claim.matrix, len(claim.mean)
     if not 0 < d <= min(n, DENSE_OUTPUTS) or np.abs(matrix - matrix.T).max() > 0:
         return None

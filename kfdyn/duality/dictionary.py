@@ -81,7 +81,7 @@ class Entry:
 
 
 def _block(matrix: Array) -> str:
-    """A spatial inertia in words: rotational part and mass part of its trace."""
+    """Describe a spatial inertia: rotational part and mass part of its trace."""
     if matrix.shape != (6, 6):
         return _matrix(matrix)
     return f"tr/3: {np.trace(matrix[:3, :3]) / 3:.4g} kg m², {np.trace(matrix[3:, 3:]) / 3:.4g} kg"
@@ -120,7 +120,7 @@ def _inverse(robot: Robot) -> str:
 
 
 def _energy(robot: Robot) -> str:
-    """−½ log det 𝓜 − ½ T*𝓜⁻¹T of the generalised forces given."""
+    """Return −½ log det 𝓜 − ½ T*𝓜⁻¹T of the generalised forces given."""
     return f"{float(robot.filt.llf):.4g}"
 
 
@@ -207,7 +207,7 @@ def fill(
     tau: ArrayLike | None = None,
     body: str | None = None,
 ) -> list[Row]:
-    """The dictionary with the numbers of one body of a robot in a state.
+    """Fill the dictionary with the numbers of one body of a robot in a state.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def fill(
 
 
 def dictionary_table(rows: list[Row] | None = None, title: str = "") -> Table:
-    """The dictionary for a rich console; filled with a robot's numbers if ``rows`` of :func:`fill` are given.
+    """Return the dictionary for a rich console, with a robot's numbers if ``rows`` of :func:`fill` are given.
 
     Parameters
     ----------
@@ -282,14 +282,14 @@ def dictionary_table(rows: list[Row] | None = None, title: str = "") -> Table:
 
 
 def dictionary_markdown() -> str:
-    """The dictionary as a Markdown table, for the documentation."""
+    """Write the dictionary as a Markdown table, for the documentation."""
     lines = ["| symbol | estimation | multibody dynamics | control | code |", "|---|---|---|---|---|"]
     lines += [f"| {' | '.join(e.names)} | {chr(96) + e.code + chr(96) if e.code else 'not yet'} |" for e in DICTIONARY]
     return "\n".join(lines) + "\n"
 
 
 def identities_markdown() -> str:
-    """The identities as a Markdown table, for the documentation."""
+    """Write the identities as a Markdown table, for the documentation."""
     lines = ["| name | statement | holds | atlas |", "|---|---|---|---|"]
     lines += [
         f"| `{one.name}` | {one.statement} | {'R = 0' if one.exact_only else 'any R'} | {one.source} |"

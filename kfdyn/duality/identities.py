@@ -70,7 +70,7 @@ def _identity(statement: str, source: str, exact_only: bool = False) -> Callable
 
 
 def identity_residuals(ss: StateSpace) -> dict[str, float]:
-    """Residuals of all identities that apply to a model; those for R = 0 only if R is.
+    """Return the residuals of all identities that apply to a model; those for R = 0 only if R is.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def identity_residuals(ss: StateSpace) -> dict[str, float]:
 
 
 def identity_tolerance(ss: StateSpace) -> float:
-    """Residual above which an identity does not hold: 1e-9, or what rounding does to 𝓜⁻¹ where that is more.
+    """Return the residual above which an identity fails: 1e-9, or what rounding does to 𝓜⁻¹ if that is more.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def identity_tolerance(ss: StateSpace) -> float:
 
 
 def _gap(left: ArrayLike, right: ArrayLike, *terms: ArrayLike) -> float:
-    """Largest |left − right| relative to the largest entry of either side or of the terms they are made of."""
+    """Return the largest |left − right| relative to the largest entry of either side or of their terms."""
     scale = max(float(np.abs(np.asarray(term)).max(initial=0.0)) for term in (left, right, *terms))
     difference = float(np.abs(np.asarray(left) - np.asarray(right)).max(initial=0.0))
     return difference / scale if scale > 0 else difference
@@ -347,7 +347,7 @@ def _same_node(s: Symbols) -> Array:
 
 
 def _common_ancestors(s: Symbols) -> Array:
-    """ℛ_b(i,j) = ψ*(c,i) Λ(c) ψ(c,j) for unrelated i, j with nearest common ancestor c."""
+    """Return ℛ_b(i,j) = ψ*(c,i) Λ(c) ψ(c,j) for unrelated i, j with nearest common ancestor c."""
     tree, at = s.ss.tree, s.ss.arrays.state
     out = np.zeros_like(s.Omega)
     blocks = [slice(at[k], at[k + 1]) for k in range(len(tree))]

@@ -52,7 +52,7 @@ class Party:
 
 
 def dense_party(ss: StateSpace, claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
-    """All nine covariances by definition: linear maps of (w, r), φ a dense inverse, estimates conditional means.
+    """Compare all nine covariances with dense algebra: linear maps of (w, r), φ a dense inverse, conditional means.
 
     O(N (Σm)³ + (Σn)³); shares no recursion with the filter.
     """
@@ -89,7 +89,7 @@ def dense_party(ss: StateSpace, claimed: Mapping[str, Claim], tolerance: float) 
 
 
 def closed_form_party(claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
-    """The closed forms of THEORY section 5, by their recursions, against A A* of the linear maps of white noise.
+    """Compare the closed forms of THEORY section 5 with A A* of the linear maps of white noise.
 
     Nothing is said of claims that are somebody else's. O((Σn)²) and the products A A*.
     """
@@ -105,7 +105,7 @@ def _covariance_party(party: str, name: str, claim: Claim, matrix: Array, tolera
 
 
 def filterpy_party(ss: StateSpace, T: Array, claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
-    """filterpy's KalmanFilter, fed with (φ, H, M, R) along each path from a leaf to its root.
+    """Compare with filterpy's KalmanFilter, fed with (φ, H, M, R) along each path from a leaf to its root.
 
     Where other branches join the path, their prediction covariance φP⁺φ* and mean φz⁺ are added to M and ξ: to the
     path they are process noise. η enters through ξ + Mφ*η (THEORY section 3).
@@ -141,7 +141,7 @@ def filterpy_party(ss: StateSpace, T: Array, claimed: Mapping[str, Claim], toler
 def _path_gaps(
     ss: StateSpace, filt: Filtered, terms: Blocks, means: Blocks, xi: Array, leaf: int, one: float
 ) -> dict[str, float]:
-    """Largest differences along one path, each in units of what it is computed from; ``one`` is 64 ε in these.
+    """Return the largest differences along one path, in units of what each is computed from; ``one`` is 64 ε in these.
 
     P is known to ``terms`` u, before any measurement: an exact one may leave a variance that is all rounding. So PH* is
     known to u t*, t = |H|u, and not to u√D; divided by D, the gain is known to u √(D⁻¹_ii) τ, τ = Σ_j t_j √(D⁻¹_jj). An
@@ -185,7 +185,7 @@ def _path_gaps(
 
 
 def mass_matrix_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim], tolerance: float) -> list[Party]:
-    """The mass matrix by composite inertias, and its inverse by Cholesky: mechanics that never heard of a filter."""
+    """Compare with the mass matrix by composite inertias (CRBA), and its inverse by Cholesky, without any filter."""
     matrix = of_outputs(system, q, mass_matrix(system.uncoupled, system._expansion.positions(np.asarray(q, float))))
     return [
         Party("composite bodies", "𝓜", gap(claimed["T"].matrix, matrix, claimed["T"].scale), tolerance),
@@ -196,7 +196,7 @@ def mass_matrix_party(system: System, q: ArrayLike, claimed: Mapping[str, Claim]
 def peer_parties(
     system: System, q: ArrayLike, claimed: Mapping[str, Claim], tolerance: float, names: Sequence[str] = ()
 ) -> tuple[list[Party], list[str]]:
-    """Pinocchio or MuJoCo, asked about the file that the system came from; and why one was not asked."""
+    """Ask Pinocchio or MuJoCo about the system's own file; also return why one was not asked."""
     answers, unasked = ask_peers(system, np.asarray(q, float))
     parties = [
         inverse_party(peer, inverse, claimed, tolerance, names, f" of {source}") for peer, source, inverse in answers
@@ -212,7 +212,7 @@ def inverse_party(
     names: Sequence[str] = (),
     source: str = "",
 ) -> Party:
-    """𝓜⁻¹ as somebody else has it, (nv, nv), in the order of our v, entry by entry in units √(𝓜⁻¹_ii 𝓜⁻¹_jj).
+    """Compare another 𝓜⁻¹, (nv, nv) in the order of our v, entry by entry in units √(𝓜⁻¹_ii 𝓜⁻¹_jj).
 
     A triangle is taken for the whole; numbers of float32 are allowed their rounding errors, 5e8 times ours.
     """

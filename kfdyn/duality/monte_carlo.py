@@ -1,4 +1,4 @@
-"""Draw samples in chunks: any number of them in memory O(d²), the same numbers whoever works on which chunk.
+"""Draw samples in chunks: any number in memory O(d²), the same numbers on one machine or a cluster.
 
 Chunk i of the stream has its own generator, seeded by (seed, i), and a size that depends on the model alone. Sums
 over chunks are formed in the order of i. So the result is a function of the model, the seed and the number of
@@ -32,7 +32,7 @@ _AHEAD = 4  # chunks handed out beyond one for each thread of a cluster
 
 
 def chunk_size(ss: StateSpace) -> int:
-    """Samples in one chunk: a power of two, so that a chunk of states takes some 16 MB."""
+    """Return the samples in one chunk: a power of two, so that a chunk of states takes some 16 MB."""
     fitting = max(_CHUNK_NUMBERS // max(ss.n_states, 1), 1)
     return min(_LARGEST_CHUNK, 2 ** int(np.log2(fitting)))
 
@@ -121,7 +121,7 @@ class Plan:
         return cls(ss, truth, seed, means, sketch)
 
     def chunk(self, index: int, n: int) -> Moments:
-        """Moments of chunk ``index``, of n samples."""
+        """Return the moments of chunk ``index``, of n samples."""
         from scipy.special import chdtr
 
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(index,)))
@@ -158,14 +158,14 @@ class Plan:
 
 
 def block_index(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Positions (N, largest) of each node's entries in the stacked vector; −1 where the node has no such entry."""
+    """Return positions (N, largest) of each node's entries in the stacked vector; −1 where there is no such entry."""
     stop = np.cumsum(sizes)
     table = (stop - sizes)[:, None] + np.arange(int(sizes.max(initial=0)))
     return np.where(table < stop[:, None], table, -1)
 
 
 def _scatter(y: Array) -> Array:
-    """Σ yy*. Few dimensions go in slices that BLAS leaves to one thread: sharing them costs more than the work."""
+    """Return Σ yy*; few dimensions go in slices that BLAS leaves to one thread."""
     n, d = y.shape
     rows = _BLAS_ALONE // max(d * d, 1)
     if rows < 64 or not y.size:
@@ -177,14 +177,14 @@ def _scatter(y: Array) -> Array:
 
 
 def chunks(plan: Plan, samples: int) -> Iterator[tuple[int, int]]:
-    """(index, size) of the chunks that make up a number of samples; the last may be smaller."""
+    """Yield (index, size) of the chunks that make up a number of samples; the last may be smaller."""
     size = chunk_size(plan.ss)
     for index, first in enumerate(range(0, samples, size)):
         yield index, min(size, samples - first)
 
 
 def stream(plan: Plan, samples: int, client: Any = None) -> Iterator[Moments]:
-    """Moments of the chunks, in order: by the threads of this process, or by the workers of a Dask client.
+    """Yield the moments of the chunks, in order: by threads of this process, or by workers of a Dask client.
 
     The plan is itself a task of the cluster, so a worker that dies takes nothing with it that the others cannot
     compute again.
@@ -207,7 +207,7 @@ def stream(plan: Plan, samples: int, client: Any = None) -> Iterator[Moments]:
 
 
 def _in_threads(plan: Plan, samples: int) -> Iterator[Moments]:
-    """A chunk to each thread: its sweeps are too short to be shared."""
+    """Give each thread a chunk: its sweeps are too short to be shared."""
     from kfdyn.sweeps.thread_pool import alone, threads
 
     def work(index: int, n: int) -> Moments:
@@ -233,7 +233,7 @@ def _in_threads(plan: Plan, samples: int) -> Iterator[Moments]:
 
 
 def collect(plan: Plan, samples: int, client: Any, a: Claim, progress: bool | None) -> tuple[Moments, Array]:
-    """Add up the chunks; keep what was done when interrupted. The second result is the convergence of cov[a]."""
+    """Add up the chunks; keep what was done when interrupted. Also return the convergence of cov[a]."""
     total: Moments | None = None
     points: list[tuple[int, float]] = []
     with _bar(samples, progress) as advance:
@@ -253,7 +253,7 @@ def collect(plan: Plan, samples: int, client: Any, a: Claim, progress: bool | No
 
 
 def _error(sampled: Array, claim: Claim) -> float:
-    """Relative Frobenius error of a sampled covariance in units of the standard deviations."""
+    """Return the relative Frobenius error of a sampled covariance in units of the standard deviations."""
     if not claim.scale.size:
         return 0.0
     units = np.outer(claim.scale, claim.scale)

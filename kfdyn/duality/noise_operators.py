@@ -50,7 +50,7 @@ class Gram:
         return self.closed.diagonal
 
     def block(self, i: int, j: int) -> Array:
-        """The cross-covariance of nodes i and j in closed form."""
+        """Return the cross-covariance of nodes i and j in closed form."""
         return self.closed.block(i, j)
 
     @cached_property
@@ -59,22 +59,22 @@ class Gram:
         return np.asarray(A @ A.T)
 
     def dense(self) -> Array:
-        """The whole matrix A A*."""
+        """Return the whole matrix A A*."""
         return self._matrix
 
     def deviation_along(self, directions: Array) -> float:
-        """√ of the variances summed over directions (d, k): from the root, so that zero is not the root of rounding."""
+        """Return √ of the variances summed over directions (d, k), by the factor A, so that zero stays zero."""
         return float(np.linalg.norm(self.root.H @ directions)) if directions.size else 0.0
 
     def seen_in(self, directions: Array) -> Array:
-        """Covariance V*A A*V of V*y for directions V (d, r); O(N) a direction."""
+        """Return the covariance V*A A*V of V*y for directions V (d, r); O(N) a direction."""
         seen = self.root.H @ directions
         return np.asarray(seen.T @ seen)
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """A covariance given as a matrix, for a claim that is somebody else's; nodes are cut out of it.
+    """A covariance given as a matrix, as a claim; blocks of nodes are cut out of it.
 
     Attributes
     ----------
@@ -101,24 +101,24 @@ class Given:
         return [self.block(k, k) for k in range(len(self.start) - 1)]
 
     def block(self, i: int, j: int) -> Array:
-        """The cross-covariance of nodes i and j."""
+        """Return the cross-covariance of nodes i and j."""
         return self.matrix[self.start[i] : self.start[i + 1], self.start[j] : self.start[j + 1]]
 
     def dense(self) -> Array:
-        """The whole matrix."""
+        """Return the whole matrix."""
         return self.matrix
 
     def deviation_along(self, directions: Array) -> float:
-        """0: what is given is taken as it is."""
+        """Return 0: what is given is taken as it is."""
         return 0.0
 
     def seen_in(self, directions: Array) -> Array:
-        """Covariance of V*y for directions V (d, r)."""
+        """Return the covariance of V*y for directions V (d, r)."""
         return np.asarray(directions.T @ self.matrix @ directions)
 
 
 def noise_maps(ss: StateSpace) -> dict[str, Operator]:
-    """The nine quantities, their means taken off, as linear maps of white noise.
+    """Return the nine quantities, minus their means, as linear maps of white noise.
 
     ::
 
@@ -178,7 +178,7 @@ def noise_maps(ss: StateSpace) -> dict[str, Operator]:
 
 
 def _beside(left: Operator, right: Operator) -> Operator:
-    """[A, B]: of two noises, one after the other."""
+    """Return [A, B] for two noises, one after the other."""
     first = left.shape[1]
     return Operator(
         (left.shape[0], first + right.shape[1]),

@@ -27,7 +27,7 @@ class Answer(NamedTuple):
 
 
 def ask_peers(system: System, q: Array) -> tuple[list[Answer], list[str]]:
-    """Ask Pinocchio and MuJoCo for 𝓜⁻¹; and in words, who was asked in vain.
+    """Ask Pinocchio and MuJoCo for 𝓜⁻¹; also return who could not be asked, and why.
 
     Each reads the file that the system came from, so that an error in reading it is seen as well: Pinocchio URDF,
     MuJoCo MJCF. A system that was built here is written as URDF for Pinocchio, if URDF can say what it is.
@@ -64,7 +64,7 @@ def ask_peers(system: System, q: Array) -> tuple[list[Answer], list[str]]:
 
 
 def _too_light(system: System) -> str:
-    """Say which branch Pinocchio would get wrong: adding inertias, it divides by the mass or ε, whichever is more."""
+    """Name the branch that Pinocchio gets wrong: adding inertias, it divides by the mass or ε, whichever is more."""
     tree, floor = system.open_tree, float(np.finfo(float).eps)
     mass = np.array([body.inertia[5, 5] for body in tree.bodies])
     for k in tree.layout.order[::-1]:
@@ -77,7 +77,7 @@ def _too_light(system: System) -> str:
 
 
 def _pinocchio(system: System, q: Array, origin: Origin | None) -> Array:
-    """Pinocchio's 𝓜, to which the rotors are added, of which URDF knows nothing; inverted here."""
+    """Return the inverse of Pinocchio's 𝓜, with the rotors added, which URDF does not have."""
     import pinocchio as pin
 
     tree = system.open_tree
@@ -112,7 +112,7 @@ def _mujoco(system: System, q: Array, origin: Origin | None) -> Array:
 
 
 def _unit_velocities(convert: Any, model: Any, system: System, q: Array) -> Array:
-    """Each unit velocity of the open tree in the peer's coordinates, a row: what v means to both."""
+    """Return each unit velocity of the open tree in the peer's coordinates, a row each."""
     tree, q_tree = system.open_tree, system.expand(q)
     state: State = convert(tree, model, np.tile(q_tree, (tree.nv, 1)), np.eye(tree.nv))
     assert state.v is not None
@@ -120,7 +120,7 @@ def _unit_velocities(convert: Any, model: Any, system: System, q: Array) -> Arra
 
 
 def of_outputs(system: System, q: Any, matrix: Array) -> Array:
-    """X*𝓜X of the outputs of ``as_estimation(system, q)``, of 𝓜 without couplings and loops."""
+    """Return X*𝓜X of the outputs of ``as_estimation(system, q)``, from 𝓜 without couplings and loops."""
     rates = own_way(system, "output_rates")
     if rates is None:
         return matrix
@@ -129,5 +129,5 @@ def of_outputs(system: System, q: Any, matrix: Array) -> Array:
 
 
 def _in_outputs(system: System, q: Array, matrix: Array) -> Array:
-    """(X*𝓜X)⁻¹ of the 𝓜 of the open tree: couplings and loops are ours, a peer knows the tree alone."""
+    """Return (X*𝓜X)⁻¹ of the 𝓜 of the open tree, the only one a peer knows."""
     return invert(of_outputs(system, q, matrix))

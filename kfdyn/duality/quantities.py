@@ -106,7 +106,7 @@ class Claim:
 
 
 def claims(ss: StateSpace) -> dict[str, Claim]:
-    """Means and covariances of the nine quantities in closed form, for the model's own w and r.
+    """Return means and covariances of the nine quantities in closed form, for the model's own w and r.
 
     ::
 
@@ -166,7 +166,7 @@ def claims(ss: StateSpace) -> dict[str, Claim]:
 
 
 def _ranks(ss: StateSpace, cov: Covariances, terms: Array) -> dict[str, int]:
-    """Rank of each covariance; that of x − x̂ is Guttman's, rank cov[x, T] − rank 𝓜."""
+    """Return the rank of each covariance; that of x − x̂ is Guttman's, rank cov[x, T] − rank 𝓜."""
     K, R, D, tree = cov.riccati.K, ss.R, cov.riccati.D, ss.tree
     states, noise, outputs = sum(map(_rank, ss.Q)), sum(map(_rank, R)), ss.n_outputs
     arriving = error = 0
@@ -222,7 +222,7 @@ def component_names(ss: StateSpace, on_states: bool = False, outputs: Sequence[s
 
 
 def sample(ss: StateSpace, truth: StateSpace, rng: np.random.Generator, n: int) -> dict[str, Array]:
-    """Draw n times (w, r) from ``truth``, run the filter and smoother of ``ss`` on T: the nine vectors, (n, d) each.
+    """Draw n times (w, r) from ``truth``, filter and smooth T by ``ss``: the nine vectors, (n, d) each.
 
     O(n N).
     """

@@ -142,7 +142,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing speaks against the model (no test after Holm, no group, party or identity) in a whole run."""
+        """True if nothing speaks against the model in a whole run: no test after Holm, no group, party or identity."""
         return not self.rejected and not self.interrupted
 
     @property
@@ -156,20 +156,20 @@ class Report:
         return self.samples < self.requested
 
     def p_value(self, kind: str, quantity: str) -> float:
-        """p-value of one test, NaN if there was none."""
+        """Return the p-value of one test, NaN if there was none."""
         found = [t.p_value for t in self.tests if t.kind == kind and quantity in t.quantities]
         return found[0] if found else float("nan")
 
     def table(self) -> Table:
-        """The table of quantities, for a rich console: each covariance formula and what the samples say of it."""
+        """Return the table of quantities for a rich console: each covariance formula, and what the samples say."""
         return quantities_table(self)
 
     def tests_table(self) -> Table:
-        """Tests that are not about one quantity's covariance alone, and the independent parties."""
+        """Return the table of tests that are not about one quantity alone, and the independent parties."""
         return tests_table(self)
 
     def verdict(self) -> str:
-        """The verdict in words."""
+        """Return the verdict in words."""
         tests = f"{len(self.tests)} tests read together at {100 * self.level:g} % (Holm's rule)"
         done = f"interrupted after {self.samples:,} of {self.requested:,} samples"
         lines = []
@@ -212,17 +212,17 @@ class Report:
         )
 
     def recipe(self) -> str:
-        """Everything needed to repeat the check: state, seed, samples, versions."""
+        """Return everything needed to repeat the check: state, seed, samples, versions."""
         state = [f"{name} = {_numbers(value)}" for name, value in (("q", self.q), ("v", self.v)) if value is not None]
         used = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         return "To repeat: " + "; ".join([*state, f"seed {self.seed}, {self.samples:,} samples", used]) + "."
 
     def to_json(self, indent: int | None = 2) -> str:
-        """Everything but the matrices, as JSON text."""
+        """Return everything but the matrices, as JSON text."""
         return json.dumps(content(self), indent=indent, ensure_ascii=False, allow_nan=False)
 
     def plot(self) -> Figure:
-        """One figure: sampled covariance of a beside 𝓜⁻¹, convergence, whiteness, p-values."""
+        """Draw one figure: sampled covariance of a beside 𝓜⁻¹, convergence, whiteness, p-values."""
         from kfdyn.viz.cross_check_figures import draw_report
 
         return draw_report(self)
@@ -265,13 +265,13 @@ class Report:
 
 
 def _numbers(values: tuple[float, ...]) -> str:
-    """All of them, to the last digit, as the command line takes them."""
+    """Write numbers to the last digit, as the command line takes them."""
     shown = " ".join(repr(value + 0.0) for value in values[:_SHOWN])
     return shown + (f" … ({len(values)} in all)" if len(values) > _SHOWN else "")
 
 
 def _percent(*limits: float) -> str:
-    """One limit, or a range of them, rounded up: at what is printed the promise still holds."""
+    """Write one limit, or a range, rounded up so that the promise still holds."""
     shown = []
     for limit in limits:
         value = Decimal(f"{100 * limit:.12g}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def quantities_table(report: Report) -> Table:
-    """The table of quantities, for a rich console: each covariance formula and what the samples say of it."""
+    """Return the table of quantities: each covariance formula and what the samples say of it."""
     table = _table(f"{report.title}: {report.samples:,} samples", ("quantity", "", "in the robot", "covariance"))
     for column in ("rank", "error", "expected", "p cov", "p entries", "p mean"):
         table.add_column(column, justify="right")
@@ -50,7 +50,7 @@ BESIDE = {
 
 
 def tests_table(report: Report) -> Table:
-    """Tests that are not about one quantity's covariance alone, and the independent parties."""
+    """Return the table of tests that are not about one quantity alone, and the independent parties."""
     from rich.text import Text
 
     table = _table("Beside the covariances", ("check", "of"))
@@ -77,7 +77,7 @@ def tests_table(report: Report) -> Table:
 
 
 def as_html(report: Report) -> str:
-    """The verdict and the table of quantities; all the rest folded up beneath it."""
+    """Return the verdict and the table of quantities as HTML, the rest folded up beneath it."""
     from html import escape
 
     rows: list[tuple[str, ...]] = [("", "", "covariance", "error", "expected", "p", "p, entries")]
@@ -120,7 +120,7 @@ def shown(p: float) -> str:
 
 
 def content(report: Report) -> dict[str, Any]:
-    """Everything but the matrices."""
+    """Return everything but the matrices."""
     quantities = {
         name: {
             "dimension": f.dimension,
@@ -183,7 +183,7 @@ def content(report: Report) -> dict[str, Any]:
 
 
 def _plain(content: dict[str, Any]) -> dict[str, Any]:
-    """Numbers that JSON knows: null for NaN."""
+    """Return numbers that JSON knows: null for NaN."""
     return {
         key: [_finite(x) for x in value] if isinstance(value, tuple) else _finite(value)
         for key, value in content.items()
@@ -195,7 +195,7 @@ def _finite(value: Any) -> float | None:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that a cross-check rests on, where they are installed.
+    """Return the versions of the packages that a cross-check rests on, where they are installed.
 
     Examples
     --------

@@ -114,7 +114,7 @@ class Explorer:
             self.server.stop()
 
     def change(self, use: Callable[[Moment], Moment]) -> None:
-        """Replace the moment by what ``use`` makes of it, and show that; say so where it cannot be solved."""
+        """Replace the moment by what ``use`` makes of it and show that; say so where it cannot be solved."""
         with self._lock:
             if self._ended.is_set():  # a late event of a browser
                 return
@@ -285,7 +285,7 @@ def record(
 
 
 def make_server(host: str, port: int) -> viser.ViserServer:
-    """Start viser's server, without its share button; a missing package or a port in use gets a sentence."""
+    """Start viser's server without its share button; explain a missing package or a port in use."""
     package = needed("viser", "explore", "the explorer")
     if not 0 <= port < 65536:
         raise ModelError(f"there is no port {port}; name one from 0 (any) to 65535 by --port")
@@ -307,7 +307,7 @@ def make_server(host: str, port: int) -> viser.ViserServer:
 
 
 def _tip(system: System) -> str:
-    """The frame furthest out on the longest branch: a leaf's first named frame, or the leaf itself."""
+    """Return the frame furthest out on the longest branch: a leaf's first named frame, or the leaf itself."""
     depth = np.zeros(system.n_bodies, dtype=int)
     for k in system.open_tree.layout.order:
         if system.parent[k] >= 0:

@@ -72,13 +72,13 @@ class Moment:
 
     @classmethod
     def at_rest(cls, system: System, q: ArrayLike | None = None) -> Moment:
-        """All hinges free, no torques; the neutral configuration if none is given."""
+        """Make a moment with all hinges free and no torques, in the neutral configuration if none is given."""
         zero = np.zeros(system.nv)
         pose = system.neutral() if q is None else np.array(q, dtype=float)
         return cls(system, pose, zero, zero, (Mode.FREE,) * system.n_bodies, np.full(system.nv, 0.1), zero)
 
     def with_mode(self, hinge: str, mode: Mode) -> Moment:
-        """The same moment with another mode of one hinge, which stands still if that locks it."""
+        """Return the moment with another mode of one hinge, which stands still if that locks it."""
         k, own = self.system.hinge_index(hinge), self.system.v_slice(hinge)
         v = self.v.copy()
         if mode is Mode.LOCKED:
@@ -86,13 +86,13 @@ class Moment:
         return replace(self, mode=(*self.mode[:k], mode, *self.mode[k + 1 :]), v=v)
 
     def with_dof(self, key: str, i: int, value: float) -> Moment:
-        """The same moment with another entry of ``v``, ``tau``, ``rotor`` or ``rate``."""
+        """Return the moment with another entry of ``v``, ``tau``, ``rotor`` or ``rate``."""
         numbers = getattr(self, key).copy()
         numbers[i] = value
         return replace(self, **{key: numbers})
 
     def dofs(self, *modes: Mode) -> NDArray[np.bool_]:
-        """Which dofs belong to hinges of these modes, (nv,)."""
+        """Return which dofs belong to hinges of these modes, (nv,)."""
         out = np.zeros(self.system.nv, dtype=bool)
         for k in movers(self.system):
             out[self.system.v_slice(self.system.hinge_names[k])] = self.mode[k] in modes
@@ -131,7 +131,7 @@ class Moment:
 
 
 def movers(system: System) -> list[int]:
-    """Which hinges have dofs and follow no other: those that somebody can move.
+    """Return the hinges that have dofs and follow no other.
 
     Examples
     --------
@@ -254,7 +254,7 @@ def solve(moment: Moment) -> Numbers:
 
 
 def summed_at_hinges(node: Node, l: Array) -> Array:
-    """φ_S, (6s, 6s): the forces at the s hinges of a node, of what each of its bodies adds (SKO "embedding").
+    """Return φ_S, (6s, 6s): the forces at the s hinges of a node by what each of its bodies adds (SKO "embedding").
 
     The identity where a node is one body; ``l`` (n, 3) leads from the hinge of each body's parent to its own.
     """

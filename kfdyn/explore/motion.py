@@ -1,4 +1,4 @@
-"""How a moment moves on: the steps of ``kf.simulate``, as many as keep its energy."""
+"""Advance a moment in time by the steps of ``kf.simulate``, as many as conserve its energy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DRIFT = 1e-7  # of the energy exchanged in a frame, which may be lost or gained
 
 @dataclass(frozen=True, eq=False)
 class Led(Driven):
-    """A motion in which the accelerations of some dofs are given, not their courses."""
+    """A motion in which the accelerations of some dofs are given."""
 
     moment: Moment = field(kw_only=True)
 
@@ -38,7 +38,7 @@ class Led(Driven):
 
 
 def advanced(moment: Moment, seconds: float) -> Moment | None:
-    """Move on by so many seconds; None where that is too fast to follow.
+    """Advance by so many seconds; return None where that is too fast to follow.
 
     Runge-Kutta steps of fourth order, four times as many again until the energy that no work accounts for is 1e-7 of
     what was exchanged.

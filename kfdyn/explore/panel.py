@@ -1,4 +1,4 @@
-"""The panels beside the robot: sliders and choices that change the moment, numbers that follow it."""
+"""The panels beside the robot: sliders and choices that change the moment, numbers and heat maps that follow it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,61 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from kfdyn.arrays import Array
 from kfdyn.explore.moment import Mode, Moment, Numbers, movers
-from kfdyn.explore.pictures import correlation, heat_map, side_by_side
 from kfdyn.multibody import System
 from kfdyn.multibody.parts.hinge import Coordinates
 
 if TYPE_CHECKING:
     import viser
+
+
+Image = NDArray[np.uint8]
+
+# From −1 through 0 to 1: orange, white, blue (those of kfdyn.viz, told apart by the colour-blind).
+_LOW, _ZERO, _HIGH = np.array([213.0, 94, 0]), np.array([255.0, 255, 255]), np.array([0.0, 114, 178])
+
+
+def correlation(cov: Array) -> Array:
+    """Return the correlations of a covariance; rows that are zero stay zero.
+
+    Parameters
+    ----------
+    cov : (n, n)
+        Positive semi-definite.
+
+    Returns
+    -------
+    (n, n) array
+        1 on the diagonal but where the variance is 0.
+
+    Examples
+    --------
+    >>> correlation(np.array([[4.0, 1.0], [1.0, 1.0]]))
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+    deviation = np.sqrt(np.maximum(np.diag(cov), 0.0))
+    scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+    return np.clip(scale[:, None] * cov * scale, -1.0, 1.0)
+
+
+def heat_map(values: Array, pixels: int = 320) -> Image:
+    """Draw numbers from −1 to 1 as a square picture of about so many pixels, (m, m, 3)."""
+    x = np.clip(values, -1.0, 1.0)[..., None]
+    colours = np.where(x < 0, _ZERO + (_ZERO - _LOW) * x, _ZERO + (_HIGH - _ZERO) * x)
+    side = max(1, round(pixels / max(1, len(values))))
+    return np.repeat(np.repeat(colours.round().astype(np.uint8), side, axis=0), side, axis=1)
+
+
+def side_by_side(*images: Image, gap: int = 12) -> Image:
+    """Join pictures of one height in a row."""
+    space = np.full((images[0].shape[0], gap, 3), 255, dtype=np.uint8)
+    row = [part for image in images for part in (image, space)]
+    return np.concatenate(row[:-1], axis=1)
+
 
 Change = Callable[[Callable[[Moment], Moment]], None]
 ALL, CHOSEN, NONE = "at all hinges", "at the chosen hinge", "none"
@@ -24,7 +71,7 @@ SLIDE, TURN = 1.0, np.pi  # how far a slider goes where the file gives no limit
 
 
 class Panel:
-    """Everything to press and to read; ``change`` takes a function from moment to moment."""
+    """All controls and numbers; ``change`` takes a function from moment to moment."""
 
     def __init__(self, server: viser.ViserServer, moment: Moment, change: Change) -> None:
         self.gui, self.change, self.quiet = server.gui, change, False
@@ -51,7 +98,7 @@ class Panel:
             self.figure = self.gui.add_image(np.full((8, 8, 3), 255, dtype=np.uint8), visible=False)
 
     def _on(self, handle: Any, use: Callable[[Moment, Any], Moment]) -> None:
-        """Let a handle change the moment when a person moves it, not when the moment moves it."""
+        """Change the moment when a person moves a handle, not when the moment moves it."""
 
         @handle.on_update
         def _(_event: Any) -> None:
@@ -101,7 +148,7 @@ class Panel:
             self._on(handle, lambda m, value, key=key: self._first(m, key, value))  # type: ignore[misc]
 
     def _first(self, moment: Moment, key: str, value: float) -> Moment:
-        """The first dof of the chosen hinge gets the number."""
+        """Give the first dof of the chosen hinge the number."""
         if self.hinge.value not in moment.system.hinge_names:
             return moment
         return moment.with_dof(key, moment.system.v_slice(self.hinge.value).start, float(value))
@@ -113,14 +160,14 @@ class Panel:
         self.table = self.gui.add_html("")
 
     def chosen(self, moment: Moment) -> range | list[int]:
-        """Hinges that show their ellipsoids."""
+        """Return the hinges that show their ellipsoids."""
         if self.ellipsoids.value == ALL:
             return range(moment.system.n_bodies)
         known = self.ellipsoids.value == CHOSEN and self.hinge.value in moment.system.hinge_names
         return [moment.system.hinge_index(self.hinge.value)] if known else []
 
     def show(self, moment: Moment, numbers: Numbers, pictures: bool = True) -> None:
-        """Let every number follow the moment; ``pictures`` are left out while a motion plays quickly."""
+        """Show the numbers of the moment; ``pictures`` are left out while a motion plays quickly."""
         self.quiet = True
         try:
             for i, slider in self.sliders:
@@ -186,19 +233,19 @@ class Panel:
 
 
 def units(system: System, hinge: str) -> tuple[str, str, str]:
-    """Units of D, a and force of a hinge's first dof, which turns or slides."""
+    """Return units of D, a and force of a hinge's first dof, which turns or slides."""
     turns = system.open_tree.layout.screws[system.open_tree.v_slice(hinge).start, :3].any()
     return ("kg m²", "rad/s²", "N m") if turns else ("kg", "m/s²", "N")
 
 
 def written(a: float, numbers: Numbers, digits: int = 3) -> str:
-    """An acceleration, or a part of one; what is rounding beside the largest of them, or 1, is 0."""
+    """Write an acceleration or a part of one; rounding beside the largest of them, or 1, is 0."""
     largest = np.abs(numbers.causes).max(initial=np.abs(numbers.a).max(initial=1.0))
     return f"{a:.{digits}g}" if abs(a) > ROUNDING * largest else "0"
 
 
 def acceleration_table(moment: Moment, numbers: Numbers) -> str:
-    """D and the accelerations by cause, as HTML; the file's names are escaped."""
+    """Write D and the accelerations by cause as HTML; the file's names are escaped."""
     rows = []
     for k in movers(moment.system):
         name = moment.system.hinge_names[k]

@@ -91,7 +91,7 @@ class Scene:
         server.initial_camera.look_at = tuple(points.mean(axis=0))
 
     def look_from_afar(self) -> None:
-        """Look at all places that the robot can swing to about its first hinge."""
+        """Move the camera so that it sees all places the robot can swing to about its first hinge."""
         middle = np.asarray(self.joints.points[0], dtype=float)
         aside = np.array([1.0, -1.0, 0.3]) / np.linalg.norm([1.0, -1.0, 0.3])
         self.server.initial_camera.position = tuple(middle + 2.0 * self.reach * aside)
@@ -136,7 +136,7 @@ def ellipsoids(blocks: Array, size: float, chosen: Sequence[int]) -> tuple[NDArr
 
 
 def quaternion(R: Array) -> Array:
-    """(..., 4) as viser has it, (w, x, y, z), of rotations (..., 3, 3)."""
+    """Return quaternions (..., 4) in viser's order (w, x, y, z) of rotations (..., 3, 3)."""
     return np.roll(matrix_to_quaternion(R), 1, axis=-1)
 
 

@@ -60,7 +60,7 @@ def _known(system: System, link: str) -> bool:
 
 
 def _urdf(root: ElementTree.Element, path: Path) -> Iterator[tuple[str, Any]]:
-    """(link, mesh) of every visual, or (link, file name) where its mesh cannot be read."""
+    """Return (link, mesh) of every visual, or (link, file name) where its mesh cannot be read."""
     for link in root.iter("link"):
         for visual in link.iter("visual"):
             geometry = visual.find("geometry")
@@ -92,7 +92,7 @@ def _geometry(kind: ElementTree.Element, path: Path) -> Any:
 
 
 def find_mesh(name: str, path: Path) -> Path | None:
-    """Where a mesh is that a URDF names: beside the file, or in a package that is a folder above it."""
+    """Find a mesh that a URDF names: beside the file, or in a package that is a folder above it."""
     plain = name.removeprefix("file://")
     if name.startswith("package://"):
         package, _, rest = name.removeprefix("package://").partition("/")
@@ -103,7 +103,7 @@ def find_mesh(name: str, path: Path) -> Path | None:
 
 
 def _mesh(place: Path | None) -> Any:
-    """One mesh of a file, or None: readers fail in many ways, and a robot without its looks is still a robot."""
+    """Read one mesh of a file; None if that fails, since a robot without meshes is still a robot."""
     if place is None:
         return None
     import trimesh
@@ -115,7 +115,7 @@ def _mesh(place: Path | None) -> Any:
 
 
 def _mjcf(path: Path) -> Iterator[tuple[str, Any]]:
-    """(body, mesh) of every geom that MuJoCo draws by default; if files are missing, their names and no meshes."""
+    """Return (body, mesh) of every geom that MuJoCo draws by default; if files are missing, their names."""
     import mujoco
     import trimesh
     from trimesh import creation

@@ -1,4 +1,4 @@
-"""One language in which recursions are written: once, for compiled lanes, Python's numbers, symbols, one robot.
+"""The language of recursions: written once, for compiled lanes, Python's numbers, symbols and one robot.
 
 A recursion is an ordinary Python function over numbers (:mod:`values`), variables (:mod:`variables`), memory
 (:mod:`memory`, :mod:`records`) and small algebra (:mod:`algebra`), whose loops and branches are those of

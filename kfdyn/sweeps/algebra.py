@@ -1,17 +1,17 @@
-"""Vectors and matrices of three, over any number: they exist while code is written, and cost nothing after.
+"""Vectors and 3 × 3 matrices over any kind of number; they exist only while code is written, and cost nothing later.
 
 Sums run from left to right, each product added as it is made: one fused multiply-add and no other instruction.
 """
 
 
 class Numbers:
-    """What is made of so many numbers, and can be made of others."""
+    """Base of the structures below: a fixed count of numbers."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, numbers):
-        """The same of these numbers."""
+        """Make one from its numbers."""
         return cls(*numbers)
 
     like = of
@@ -28,11 +28,11 @@ class Vec3(Numbers):
 
     @classmethod
     def zero(cls):
-        """(0, 0, 0), which sums and products leave out."""
+        """Make (0, 0, 0), which sums and products leave out."""
         return cls(0.0, 0.0, 0.0)
 
     def numbers(self):
-        """The three numbers."""
+        """Return the three numbers."""
         return (self.x, self.y, self.z)
 
     def __iter__(self):
@@ -53,23 +53,23 @@ class Vec3(Numbers):
     __rmul__ = __mul__
 
     def dot(self, other):
-        """x·y."""
+        """Return x·y."""
         return self.x * other.x + self.y * other.y + self.z * other.z
 
     def cross(self, other):
-        """x × y."""
+        """Return x × y."""
         a, b = self, other
         return Vec3(a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x)
 
     def plus_cross(self, a, b):
-        """self + a × b."""
+        """Return self + a × b."""
         return Vec3(
             self.x + a.y * b.z - a.z * b.y, self.y + a.z * b.x - a.x * b.z, self.z + a.x * b.y - a.y * b.x
         )  # fmt: skip
 
 
 class Mat3(Numbers):
-    """A matrix, row by row."""
+    """A 3 × 3 matrix, row by row."""
 
     SIZE = 9
     __slots__ = ("m",)
@@ -79,24 +79,24 @@ class Mat3(Numbers):
 
     @classmethod
     def identity(cls):
-        """1."""
+        """Make the identity."""
         return cls(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
     @classmethod
     def columns(cls, x, y, z):
-        """The matrix with these columns."""
+        """Make the matrix with these columns."""
         return cls(x.x, y.x, z.x, x.y, y.y, z.y, x.z, y.z, z.z)
 
     def numbers(self):
-        """The nine numbers."""
+        """Return the nine numbers."""
         return self.m
 
     def row(self, i):
-        """Row i."""
+        """Return row i."""
         return Vec3(*self.m[3 * i : 3 * i + 3])
 
     def column(self, j):
-        """Column j."""
+        """Return column j."""
         return Vec3(*self.m[j::3])
 
     def __add__(self, other):
@@ -108,11 +108,11 @@ class Mat3(Numbers):
         return Mat3(*(self.row(i).dot(other.column(j)) for i in range(3) for j in range(3)))
 
     def turned_back(self, x):
-        """A* x."""
+        """Return A* x."""
         return Vec3(*(self.column(j).dot(x) for j in range(3)))
 
     def plus_applied(self, start, x):
-        """start + A x."""
+        """Return start + A x."""
         a, (u, v, w) = self.m, x
         return Vec3(
             start.x + a[0] * u + a[1] * v + a[2] * w,
@@ -122,13 +122,13 @@ class Mat3(Numbers):
 
     @property
     def T(self):
-        """A*."""
+        """The transpose A*."""
         m = self.m
         return Mat3(m[0], m[3], m[6], m[1], m[4], m[7], m[2], m[5], m[8])
 
 
 class Sym3(Numbers):
-    """A symmetric matrix: xx, xy, xz, yy, yz, zz."""
+    """A symmetric 3 × 3 matrix: xx, xy, xz, yy, yz, zz."""
 
     SIZE = 6
     __slots__ = ("s",)
@@ -137,7 +137,7 @@ class Sym3(Numbers):
         self.s = s
 
     def numbers(self):
-        """The six numbers."""
+        """Return the six numbers."""
         return self.s
 
     def __add__(self, other):
@@ -148,7 +148,7 @@ class Sym3(Numbers):
         return Vec3(s[0] * x + s[1] * y + s[2] * z, s[1] * x + s[3] * y + s[4] * z, s[2] * x + s[4] * y + s[5] * z)
 
     def plus_applied(self, start, v):
-        """start + S v."""
+        """Return start + S v."""
         s, (x, y, z) = self.s, v
         return Vec3(
             start.x + s[0] * x + s[1] * y + s[2] * z,
@@ -157,7 +157,7 @@ class Sym3(Numbers):
         )
 
     def minus_outer(self, a, b):
-        """S − a b*, known to be symmetric."""
+        """Return S − a b*, known to be symmetric."""
         s = self.s
         return Sym3(
             s[0] - a.x * b.x, s[1] - a.x * b.y, s[2] - a.x * b.z, s[3] - a.y * b.y, s[4] - a.y * b.z, s[5] - a.z * b.z

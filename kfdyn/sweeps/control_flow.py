@@ -1,4 +1,4 @@
-"""What compiled code does again and again, or only sometimes; and the same where Python itself computes.
+"""Loops and branches of compiled code; the same where Python itself computes.
 
 All are generators, since a ``for`` can run its body any number of times, none included:
 
@@ -18,7 +18,7 @@ from kfdyn.sweeps.variables import Box, local
 
 
 def loop(stop, start=0, step=1, until=None):
-    """Over i = start, start + step, … < stop, ending early once ``until`` is not negative.
+    """Loop over i = start, start + step, … < stop; end early once ``until`` is not negative.
 
     Of an unknown ``stop`` a loop is written; of one that Python knows, too, unless no code is being written or
     straight-line code is asked for.
@@ -38,13 +38,13 @@ def loop(stop, start=0, step=1, until=None):
 
 
 def down(stop, start=0):
-    """Over the same i in the opposite order."""
+    """Loop over the same i in the opposite order."""
     for i in loop(stop - start):
         yield stop - 1 - i
 
 
 def while_(condition):
-    """Again and again while ``condition()`` holds; what it depends on is a :func:`local`."""
+    """Loop while ``condition()`` holds; what it depends on is a :func:`local`."""
     if tracing.builder is None or (tracing.unrolled and not isinstance(condition(), Value)):
         while unboxed(condition()):
             yield
@@ -59,7 +59,7 @@ def while_(condition):
 
 
 def if_(condition, likely=None):
-    """Once where the condition holds, else not at all."""
+    """Run the body once if the condition holds."""
     condition = unboxed(condition)
     if not isinstance(condition, Value):
         if condition:
@@ -73,7 +73,7 @@ def if_(condition, likely=None):
 
 
 def if_else(condition):
-    """True where the condition holds, else False; where that is not known yet, True and then False."""
+    """Yield True if the condition holds, else False; both, in turn, while code is written."""
     condition = unboxed(condition)
     if not isinstance(condition, Value):
         yield bool(condition)
@@ -88,7 +88,7 @@ def if_else(condition):
 
 
 def switch(value, known):
-    """Which of the known integers a value is: a branch for each of them, the last one for all the rest."""
+    """Branch on which of the known integers a value is; the last one stands for all the rest."""
     value = unboxed(value)
     if not isinstance(value, Value):
         yield value if value in known[:-1] else known[-1]
@@ -105,7 +105,7 @@ def switch(value, known):
 
 
 def both(first, second, *args):
-    """``first and second(*args)``, where the second is computed only if the first holds."""
+    """Return ``first and second(*args)``; the second is computed only if the first holds."""
     if not isinstance(first, Value):
         return first and second(*args)
     result = local(first)
@@ -115,7 +115,7 @@ def both(first, second, *args):
 
 
 class loop_vars:
-    """Variables of any structure that loops and branches change: numbers, vectors, inertias, tuples of them.
+    """Variables that change in loops and branches, of any structure: numbers, vectors, inertias, tuples.
 
     A structure is a tuple, or has ``numbers()`` and ``like(numbers)`` (see :mod:`algebra`).
     """
@@ -125,13 +125,13 @@ class loop_vars:
         self._places = [(Box if tracing.unrolled else local)(x) for x in flattened(values)]
 
     def get(self):
-        """The values now; one alone is not in a tuple."""
+        """Return the current values; a single one without a tuple."""
         numbers = iter([now(place) for place in self._places])
         values = tuple(rebuilt(like, numbers) for like in self._like)
         return values if len(values) > 1 else values[0]
 
     def set(self, *values):
-        """Give them other values."""
+        """Set new values."""
         new = flattened(values)
         assert len(new) == len(self._places), (len(new), len(self._places))
         for place, value in zip(self._places, [now(x) for x in new]):  # all are read before one is written
@@ -139,7 +139,7 @@ class loop_vars:
 
 
 def flattened(value):
-    """The numbers of a structure, one after the other."""
+    """Return the numbers of a structure in one list."""
     if isinstance(value, tuple | list):
         return [x for part in value for x in flattened(part)]
     if hasattr(value, "numbers"):
@@ -148,7 +148,7 @@ def flattened(value):
 
 
 def rebuilt(like, numbers):
-    """A structure like the given one, of the next numbers of an iterator."""
+    """Rebuild a structure like the given one from an iterator of numbers."""
     if isinstance(like, tuple | list):
         parts = [rebuilt(part, numbers) for part in like]
         return type(like)(*parts) if hasattr(like, "_fields") else type(like)(parts)
@@ -158,5 +158,5 @@ def rebuilt(like, numbers):
 
 
 def size(tag, runtime):
-    """The size that a tag knows, or else the one given."""
+    """Return the size that a tag knows, else the run-time one."""
     return runtime if tag is None else tag

@@ -1,4 +1,4 @@
-"""The one entry template: arrays with leading batch axes go through one recursion, a row in every lane.
+"""The entry of a recursion: arrays with leading batch axes go through it, one row in every lane.
 
 An :class:`Entry` says what a recursion is given, row by row, and what it answers, all by name. The template looks at
 shapes and numbers, borrows a workspace, shares rows out to lanes and threads, and marks the rows that have no answer.
@@ -55,14 +55,14 @@ class Given(NamedTuple):
 
 
 class Parameter(NamedTuple):
-    """What is the same for all rows: an array of floats ("f") or int64 ("i"), or an integer ("n")."""
+    """An argument that is the same for all rows: floats ("f"), int64 ("i"), or one integer ("n")."""
 
     name: str
     kind: str
 
 
 class Space(NamedTuple):
-    """What a recursion works in: ``size(model, row)`` numbers, ``row`` having the parameters.
+    """Workspace of a recursion: ``size(model, row)`` numbers, ``row`` having the parameters.
 
     ``start(model, row, work)`` puts there what stays from row to row.
     """
@@ -72,7 +72,7 @@ class Space(NamedTuple):
 
 
 class Options(NamedTuple):
-    """What else may be said of an entry.
+    """Options of an entry.
 
     ``may_overflow``: answers are looked at, too, and FAILED where one is not finite. ``block``: rows that a thread
     takes at a time; few where a row is much work. ``unroll``: how large a model may be for straight-line code of its
@@ -129,15 +129,15 @@ class Entry:
     level = 2
 
     def facts(self) -> tuple[Any, ...]:
-        """What it is made of."""
+        """Return what the entry is made of, for the cache's digest."""
         return self.recursion, self.table, self.parameters, self.given, self.results, self.workspace, self.options
 
     def seen(self, address: Any) -> Any:
-        """The model as the code that is being written sees it."""
+        """Return the model as the code being written sees it."""
         return self.table.at(address)
 
     def compiled(self, lanes: int) -> Callable[..., int]:
-        """The compiled function: ``enter(address, counter, *parameters, *given, *results)``, in so many lanes.
+        """Compile ``enter(address, counter, *parameters, *given, *results)`` for so many lanes.
 
         Any two numbers of lanes from two on give the same bits.
         """
@@ -148,7 +148,7 @@ class Entry:
         return self._compiled(write, [Whole(), Whole()], ("entry", lanes, self.options.block))
 
     def handler(self, lanes: int, handed: int, version: tuple[int, int]) -> tuple[int, object]:
-        """Where the handler of XLA's is that runs it in so many lanes, and what its code lives in.
+        """Return the address of XLA's handler for so many lanes, and the engine its code lives in.
 
         The first ``handed`` arrays that rows are given are XLA's. It is told all else beforehand, as words
         (:mod:`~kfdyn.sweeps.compiler.foreign`): after two of its own the address of the model, 0, parameters, and the
@@ -187,7 +187,7 @@ class Entry:
     def _compiled(
         self, write: Callable[..., Any], first: list[Any], key: tuple[Any, ...], alone: bool = False
     ) -> Callable[..., Any]:
-        """What ``write`` writes, compiled; of one row ``alone`` results and what the model has itself are optional."""
+        """Compile what ``write`` writes; for one row ``alone``, results and the model's own arrays are optional."""
         from kfdyn.sweeps.compiler.driver import Code, compiled
 
         arguments = [*first, *(Whole() if p.kind == "n" else Array(p.kind) for p in self.parameters)]
@@ -212,7 +212,7 @@ class Entry:
         return self.wide if machine().lanes == NARROW else self.compiled(NARROW)
 
     def __call__(self, model: Any, *arrays: Any, rows: int = 1, effort: int = 1) -> int:
-        """Run it over all rows, in threads where there is work for them; FINE, FAILED or less than 0.
+        """Run over all rows, in threads if there is enough work; return FINE, FAILED or less than 0.
 
         ``model`` has an ``address``, which is packed, and a ``size`` (its nodes); ``effort`` says how many times a row
         goes through the nodes.
@@ -230,7 +230,7 @@ class Entry:
         counter = np.array([0, max(1, _BRIEF // max(1, block * model.size * effort))])
 
         def work(kept: object = (model, counter)) -> int:
-            """Sweep; what the addresses are of is kept, since a thread may go on when its caller was interrupted."""
+            """Sweep; the owners of the addresses are kept, since a thread may outlive an interrupted caller."""
             status = FINE
             try:
                 while counter[0] < rows and status >= 0:
@@ -248,7 +248,7 @@ class Entry:
         return _told(min(thread_pool.POOL.share(work, workers)))
 
     def plain(self, model: Any, *arrays: Any) -> int:
-        """The same as it stands, on Python's floats, every index checked."""
+        """Run on Python's floats, with every index checked."""
         return run_plain(self, model, *arrays)
 
 

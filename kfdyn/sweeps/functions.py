@@ -1,4 +1,4 @@
-"""Functions of one number, whatever it is: a double, lanes, Python's float, a symbol, mpmath's."""
+"""Functions of one number of any kind: a double, lanes, Python's float, a symbol, mpmath's."""
 
 import math
 
@@ -14,7 +14,7 @@ LARGEST_ANGLE = 1e5
 
 
 def sqrt(x):
-    """√x, NaN of what is negative."""
+    """Return √x, NaN for negative x."""
     x = unboxed(x)
     if isinstance(x, Value):
         return lanewise("sqrt", x)
@@ -24,17 +24,17 @@ def sqrt(x):
 
 
 def minimum(a, b):
-    """The smaller of two numbers, lane by lane; a where b is NaN."""
+    """Return the smaller of two numbers, lane by lane; a where b is NaN."""
     return where(unboxed(b) < unboxed(a), b, a)
 
 
 def maximum(a, b):
-    """The larger of two numbers, lane by lane; a where b is NaN."""
+    """Return the larger of two numbers, lane by lane; a where b is NaN."""
     return where(unboxed(b) > unboxed(a), b, a)
 
 
 def fma(a, b, c):
-    """a b + c, rounded once where the processor can; lane by lane, and in whatever code the same bits.
+    """Return a b + c rounded once where the processor can (fused multiply-add), with the same bits in any code.
 
     Where a compiler may fuse as it likes, it chooses which of two products is rounded, here so and there otherwise.
     """
@@ -49,7 +49,7 @@ def fma(a, b, c):
 
 
 def sincos(x, offset=0.0):
-    """Sine and cosine of x + offset, to 2e-16 of doubles and lanes, of others as exact as they are.
+    """Return sine and cosine of x + offset, to 2e-16 for doubles and lanes.
 
     A large x is reduced before the offset, which is of the size of 1, is added: else that would be lost in it.
     """
@@ -67,13 +67,13 @@ def sincos(x, offset=0.0):
 
 
 def log(x):
-    """The natural logarithm of one positive number, by the C library."""
+    """Return the natural logarithm of one positive number, by the C library."""
     x = unboxed(x)
     return _library("log", x) if isinstance(x, Value | int | float) else _method(x, "log")
 
 
 def atan2(y, x):
-    """atan2(y, x) by the C library, lane after lane."""
+    """Return atan2(y, x), by the C library, lane after lane."""
     y, x = unboxed(y), unboxed(x)
     lanes = max(lanes_of(y), lanes_of(x))
     if lanes > 1:
@@ -84,7 +84,7 @@ def atan2(y, x):
 
 
 def _method(x, name, *more):
-    """A function by the number's own class: mpmath's have it in a context, SymPy's in a module, NumPy's as ufunc."""
+    """Call the function of the number's own module: mpmath's context, SymPy, or NumPy's ufunc."""
     module = type(x).__module__.partition(".")[0]
     if module == "mpmath":
         return getattr(x.context, name)(x, *more)
@@ -131,7 +131,7 @@ def _series(x):
 
 
 def _reduced(angle):
-    """The angle itself, or its equal between −π and π in lanes where it is large, by the C library."""
+    """Return the angle, reduced to −π … π in lanes where it is large, by the C library."""
     result = local(angle)
     for _ in if_(any_lanes(abs(angle) > LARGEST_ANGLE), likely=False):
         parts = []

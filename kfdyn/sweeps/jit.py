@@ -1,4 +1,4 @@
-"""A recursion as a function to call: compiled for the arguments it meets, or run as it stands."""
+"""Make a recursion a function to call: compiled for its arguments, or run as it stands."""
 
 import os
 from functools import wraps
@@ -14,17 +14,17 @@ from kfdyn.sweeps.values import unboxed
 
 
 class Checks:
-    """Whether every index is to be checked: KFDYN_CHECK, as it was when the package was first used."""
+    """Holds whether every index is checked: KFDYN_CHECK when the package was first used."""
 
     on = os.environ.get("KFDYN_CHECK", "").strip().lower() not in ("", "0", "false", "no", "off")
 
 
 class Tag(int):
-    """A size or a choice that is known when code is written; each has its own code."""
+    """A size or a choice known when code is written; each value has its own code."""
 
 
 def sweep(function=None, *, flags=FAST, tags=None):
-    """Let a function that is written in the language of sweeps be called with arrays.
+    """Make a function written in the language of sweeps callable with arrays.
 
     Arrays are contiguous, of float64, int64 or booleans, flat or matrices; ints and floats are passed on, as are
     addresses of tables (:class:`~kfdyn.sweeps.records.Packed`) and named tuples of all these, which the function sees
@@ -98,7 +98,7 @@ def sweep(function=None, *, flags=FAST, tags=None):
 
 
 def passed(kind):
-    """Whether an argument of this kind is passed, and not known."""
+    """Return True if an argument of this kind is passed at run time, not known at compile time."""
     return type(kind) is not tuple
 
 
@@ -109,7 +109,7 @@ _STRANGE = (
 
 
 def _kinds(function, args):
-    """The kinds of all arguments; which of them is none is told by name."""
+    """Return the kinds of all arguments; name the argument that has none."""
     try:
         return tuple([_kind(x) for x in args])
     except TypeError:
@@ -122,14 +122,14 @@ def _kinds(function, args):
 
 
 def _name(function, i):
-    """What a function calls its argument i."""
+    """Return the name of a function's argument i."""
     code = function.__code__
     names = code.co_varnames[: code.co_argcount]
     return names[i] if i < len(names) else f"argument {i}"
 
 
 def _kind(x):
-    """What code depends on of an argument: a kind of :mod:`wrapper` if it is passed, a tuple if it is known."""
+    """Return the kind of an argument: one of :mod:`wrapper` if it is passed, a tuple if it is known."""
     if x is None:
         return (None,)
     kind = type(x)
@@ -174,7 +174,7 @@ _ARRAYS = {
 
 
 def _known(x):
-    """A tag as the function sees it."""
+    """Return a tag as the function sees it."""
     if isinstance(x, Tag):
         return int(x)
     if isinstance(x, tuple):
@@ -198,7 +198,7 @@ def _code(function, flags, args, kinds):
 
 
 def _named(value, name):
-    """An array, which then knows what it is called; or several in a named tuple; anything else as it is."""
+    """Tell an array, or the arrays of a named tuple, its name."""
     if isinstance(value, tuple):
         for part, field in zip(value, value._fields):
             _named(part, f"{name}.{field}")

@@ -1,4 +1,4 @@
-"""Numbers in memory: of compiled code, where no index is checked, and of Python, where every one is."""
+"""Numbers in memory: unchecked indices in compiled code, checked ones in Python."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ _WHOLE = ("int64", "bool")
 
 
 class Memory:
-    """What all memory refuses: to be run through as a list would be, which nobody could write code for.
+    """Base of all memory; refuses what lists can do and compiled code cannot.
 
     ``name`` is what the caller calls it, and where he does not want it ``changeable``, it is not. Each number has
     ``count`` lanes.
@@ -22,7 +22,7 @@ class Memory:
     name, changeable, count = "this array", True, 1
 
     def change(self):
-        """Make sure that it may be changed."""
+        """Refuse memory that is read-only."""
         if not self.changeable:
             raise TypeError(f"{self.name} is read-only, and this function changes it: pass a copy of it")
 
@@ -40,13 +40,13 @@ class Memory:
 
 
 def _counted(i, name):
-    """Refuse an index that is known to be negative: memory knows no end that it could be counted from."""
+    """Refuse an index known to be negative: memory has no end to count from."""
     if isinstance(i, int) and i < 0:
         raise IndexError(f"{i} is no place in {name}: indices are counted from 0 on, not from the end")
 
 
 class Vector(Memory):
-    """Numbers in memory, one after the other, each with its lanes side by side; ``size`` of them if that is known."""
+    """Numbers in memory, each with its lanes side by side; ``size`` of them if that is known."""
 
     def __init__(self, data, size=None, lanes=1):
         self.data, self.size, self.count = data, size, lanes
@@ -66,21 +66,21 @@ class Vector(Memory):
         return place if self.count == 1 else tracing.builder.cast("bitcast", place, self.kind.as_pointer())
 
     def part(self, start, size=None):
-        """The numbers from ``start`` on."""
+        """Return the numbers from ``start`` on."""
         _counted(start, self.name)
         place = tracing.builder.gep(self.data, ir_of(start * self.count, INT))
         return self._with(Vector(place, size, self.count))
 
     def matrix(self, start, rows, columns):
-        """The numbers from ``start`` on as a matrix (rows, columns)."""
+        """Return the numbers from ``start`` on as a matrix (rows, columns)."""
         return Matrix(self.part(start), (rows, columns))
 
     def lanes(self, count):
-        """The same memory as numbers with so many lanes."""
+        """Return the same memory as numbers with so many lanes."""
         return self._with(Vector(self.data, None, count))
 
     def _with(self, part):
-        """A part of this, which is as this is."""
+        """Give a part the name and the rights of the whole."""
         if not self.changeable:
             part.changeable = False
         if "name" in vars(self):
@@ -88,11 +88,11 @@ class Vector(Memory):
         return part
 
     def number(self, i):
-        """A number that is the same in all lanes."""
+        """Return a number that is the same in all lanes."""
         return self.lanes(1)[i * self.count]
 
     def aligned(self):
-        """From the first cache line on: a machine vector that lies in two lines takes twice as long to load."""
+        """Return the memory from its first cache line on: loads across two lines take twice as long."""
         address = tracing.builder.cast("ptrtoint", self.data, INT)
         return pointer((address + (8 * LINE - 1)) & (-8 * LINE))
 
@@ -128,7 +128,7 @@ class Checked(Memory):
         self.numbers[self._at(i)] = value
 
     def part(self, start, size=None):
-        """The numbers from ``start`` on."""
+        """Return the numbers from ``start`` on."""
         start, size = unboxed(start), unboxed(size)
         inside = self.size - start if size is None else size
         if start < 0 or inside < 0 or start + inside > self.size:
@@ -138,18 +138,18 @@ class Checked(Memory):
         return part
 
     def matrix(self, start, rows, columns):
-        """The numbers from ``start`` on as a matrix (rows, columns)."""
+        """Return the numbers from ``start`` on as a matrix (rows, columns)."""
         rows, columns = unboxed(rows), unboxed(columns)
         return Matrix(self.part(start, rows * columns), (rows, columns))
 
     def lanes(self, count):
-        """Python's numbers have one lane."""
+        """Return itself: Python's numbers have one lane."""
         if count != 1:
             raise ValueError(f"Python's numbers have one lane, not {count}: run the recursion with Tag(1)")
         return self
 
     def aligned(self):
-        """As it is."""
+        """Return itself."""
         return self
 
 
@@ -161,12 +161,12 @@ class Matrix(Memory):
 
     @property
     def name(self):
-        """What the caller calls it."""
+        """Name of the array in error messages."""
         return self.vector.name
 
     @property
     def count(self):
-        """How many lanes each number has."""
+        """Number of lanes of each number."""
         return self.vector.count
 
     def _row(self, i):
@@ -182,23 +182,23 @@ class Matrix(Memory):
         self._row(i)[j] = value
 
     def part(self, start, size=None):
-        """The numbers from ``start`` on, row after row."""
+        """Return the numbers from ``start`` on, row after row."""
         return self.vector.part(start, size)
 
     def matrix(self, start, rows, columns):
-        """The numbers from ``start`` on as a matrix (rows, columns)."""
+        """Return the numbers from ``start`` on as a matrix (rows, columns)."""
         return self.vector.matrix(start, rows, columns)
 
 
 def _both(place):
-    """Row and column."""
+    """Return row and column."""
     if not isinstance(place, tuple):
         raise TypeError("a matrix has numbers x[i, j]; row i of it is x.part(i * x.shape[1])")
     return place
 
 
 class Result(NamedTuple):
-    """What a column knows of the result that it is of.
+    """What a column knows about its result array.
 
     ``width`` is how many numbers a row has; ``streamed``, whether all rows are more than caches hold; and ``total`` a
     variable that stays 0 as long as what is written is finite, None where somebody else looks at it.
@@ -213,7 +213,7 @@ _NONE = Result()
 
 
 class Column(Memory):
-    """Numbers of a caller's rows: lane l of number i is element i of row l of them, ``step`` apart."""
+    """Numbers of the caller's rows: lane l of number i is element i of row l, rows ``step`` apart."""
 
     given = True
 
@@ -223,7 +223,7 @@ class Column(Memory):
 
     @property
     def name(self):
-        """What the caller calls it."""
+        """Name of the array in error messages."""
         return self.memory.name
 
     def __getitem__(self, i):
@@ -238,19 +238,19 @@ class Column(Memory):
         self.put(i, value)
 
     def put(self, i, value):
-        """Set number i to one that was looked at."""
+        """Set number i to one that was checked already."""
         for l, place in enumerate(self.places(i)):
             self.memory[place] = lane(value, l)
 
     def places(self, i):
-        """Where number i of each lane's row is."""
+        """Return where number i of each lane's row is."""
         places = [self.at + i]
         for _ in range(self.lanes - 1):
             places.append(places[-1] + self.step)
         return places
 
     def part(self, start):
-        """The numbers from ``start`` on."""
+        """Return the numbers from ``start`` on."""
         return Column(self.memory, self.at + start, self.step, self.lanes, Result(total=self.total))
 
     def copy(self, numbers, count):
@@ -263,7 +263,7 @@ class Column(Memory):
 
 
 def passes(lanes, first, last):
-    """Over the rows first … last, one in each lane: the row of the first lane and the step to the next lane's.
+    """Loop over the rows first … last, one in each lane; yield the first lane's row and the step between lanes.
 
     The last lanes look back at rows already done, which costs nothing and changes nothing; where there are fewer rows
     than lanes, all lanes are one row. So one state runs the same machine code as many, and gets the same bits.
@@ -285,5 +285,5 @@ def clear(numbers, count):
 
 
 def pointer(address, kind=REAL):
-    """Memory at an address."""
+    """Return the memory at an address."""
     return Vector(tracing.builder.cast("inttoptr", ir_of(address, INT), kind.as_pointer()))

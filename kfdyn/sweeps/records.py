@@ -21,7 +21,7 @@ _KINDS = {float: REAL, int: INT, bool: BYTE}
 
 
 class Record:
-    """Names, places and kinds of the numbers in a row."""
+    """Names, offsets and kinds of the numbers in a row."""
 
     def __init__(self, **fields):
         self.fields, self.width = {}, 0
@@ -31,19 +31,19 @@ class Record:
             self.width += count
 
     def facts(self):
-        """What it is made of."""
+        """Return what the record is made of, for the cache's digest."""
         return tuple(self.fields), tuple(place[:2] for place in self.fields.values())
 
     def rows(self, memory):
-        """Rows of this record, one after the other in memory."""
+        """Return rows of this record, one after the other in memory."""
         return Rows(self, memory)
 
     def place(self, name):
-        """Where a field begins in a row."""
+        """Return the offset of a field in a row."""
         return self.fields[name][0]
 
     def filled(self, count, dtype=np.float64, **columns):
-        """An array of ``count`` rows as NumPy fills it: columns (count,) or (count, size) by name, 0 if not given."""
+        """Make an array of ``count`` rows from columns (count,) or (count, size) by name, 0 if not given."""
         table = np.zeros((count, self.width), dtype)
         for name, values in columns.items():
             first, size, _ = self.fields[name]
@@ -62,7 +62,7 @@ class Rows:
 
 
 class Row:
-    """A row: its fields are read when asked for."""
+    """A row; its fields are read when asked for."""
 
     __slots__ = ("_memory", "_record", "_start")
 
@@ -100,15 +100,15 @@ class Table:
         self.fields = fields
 
     def facts(self):
-        """What it is made of."""
+        """Return what the table is made of, for the cache's digest."""
         return tuple(self.fields), tuple(repr(kind) for kind in self.fields.values())
 
     def packed(self, **given):
-        """The address, for entries and as an argument of a sweep; it keeps what it leads to."""
+        """Pack arrays and sizes; return the address, which keeps the arrays alive."""
         return Packed(self, given)
 
     def at(self, address, **known):
-        """The table behind an address, but for what is known while code is written.
+        """Return the table behind an address; ``known`` fields are compile-time values.
 
         Where no code is written, all is known, and every index is checked.
         """
@@ -126,10 +126,10 @@ class Table:
 
 
 class Packed(int):
-    """Where a table lies: a number, with the arrays that it leads to, which live as long."""
+    """Address of a packed table, as an integer that keeps the arrays alive."""
 
     def __new__(cls, table, given):
-        """Pack what is given by name."""
+        """Pack the fields given by name."""
         entries, kept = [], {}
         for name, kind in table.fields.items():
             if kind is int:
@@ -150,7 +150,7 @@ class Packed(int):
         return self
 
     def replaced(self, **changed):
-        """The same with some arrays changed, which are contiguous and of their kind."""
+        """Return a copy with some arrays replaced, which are contiguous and of their kind."""
         names, entries = list(self.table.fields), self.entries.copy()
         for name, array in changed.items():
             entries[names.index(name)] = address_of(array)
@@ -161,13 +161,13 @@ class Packed(int):
 
 
 class Fields:
-    """What is known of a model, by name; ``alone``: code is for one row (see :mod:`single_row`)."""
+    """Known fields of a model, by name; ``alone``: the code is for one row (see :mod:`single_row`)."""
 
     alone = False
 
 
 def address_of(array):
-    """Where an array's numbers begin; from where compiled code reads it, too (see :mod:`cpython_abi`)."""
+    """Return the address of an array's numbers, as compiled code reads it (see :mod:`cpython_abi`)."""
     if type(array) is not np.ndarray:
         raise TypeError(f"{type(array).__name__} is no array")
     return _WORD.from_address(id(array) + _HEAD).value

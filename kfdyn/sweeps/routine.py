@@ -1,4 +1,4 @@
-"""Routines: parts of a recursion that compiled code calls, written once however many places call them."""
+"""Routines: parts of a recursion that compiled code calls instead of repeating them."""
 
 from functools import wraps
 
@@ -10,7 +10,7 @@ from kfdyn.sweeps.values import Value, ir_of, now
 
 
 def routine(function):
-    """Let code call a function instead of having its text at every call.
+    """Compile a function once and call it, instead of writing its code at every call.
 
     Its arguments are memory of doubles, indices and numbers, none of which it knows while code is written, so that one
     text serves all calls in a module. What it returns is an index, or nothing. Run as it stands it is an ordinary
@@ -48,7 +48,7 @@ def _write(module, name, function, given, kinds):
 
 
 def _given(x):
-    """What instructions take for an argument."""
+    """Return an argument as instructions take it."""
     if isinstance(x, Vector):
         return x.data
     x = now(x)
@@ -56,7 +56,7 @@ def _given(x):
 
 
 def _letter(x):
-    """The kind of an argument: memory, an index or a number."""
+    """Return the kind of an argument: p memory, i an index, x a number."""
     if isinstance(x, Vector):
         return "p"
     x = now(x)

@@ -1,4 +1,4 @@
-"""An entry for one model: its loops are run by Python, its numbers are constants of straight-line code.
+"""Entries for one model: loops are unrolled, the model's numbers are constants of straight-line code.
 
 The recursion is the same, and so is what it computes, but for the rounding of what has vanished: products with 0 and 1,
 sums with 0, branches that this model never takes, loads and stores of what can stay in a register.
@@ -23,13 +23,13 @@ _OF_PROCESS = ("busy", "workspace", "floats", "gravity")
 
 
 class Absent:
-    """An optional argument that is not given."""
+    """Stands for an optional argument that is not given."""
 
     given = False
 
 
 class Special(Entry):
-    """An entry for one model, and for calls that give these optional arguments and no others.
+    """An entry for one model and for one set of optional arguments.
 
     Few rows of a batch and many run the same code.
     """
@@ -55,24 +55,24 @@ class Special(Entry):
         self.key = ("one model", _digest(self.known), *absent)
 
     def seen(self, address: Any) -> Fields:
-        """The model, whose numbers are Python's own."""
+        """Return the model, whose numbers are Python's own."""
         return self.table.at(address, **self.known)
 
     @property
     def narrow(self) -> Callable[..., int]:
-        """The same as for many rows."""
+        """The function for few rows, the same as for many."""
         return self.wide
 
 
 class Specials:
-    """The special entries of one model, each made when first called; ``size``: how much there is to unroll."""
+    """The special entries of one model, each made when first called; ``size`` is how much there is to unroll."""
 
     def __init__(self, size: int, tables: dict[str, Any]) -> None:
         self.size, self.tables = size, tables
         self._made: dict[tuple[Any, ...], Entry] = {}
 
     def of(self, entry: Entry, arrays: tuple[Any, ...]) -> tuple[Entry, tuple[Any, ...]]:
-        """What to call for these arguments, and with which of them; the entry itself where it has no special form."""
+        """Return the entry to call for these arguments, and which of them to pass; the general entry if none pays."""
         if self.size > entry.options.unroll or Checks.on:
             return entry, arrays
         absent = tuple([x is None for x in arrays])

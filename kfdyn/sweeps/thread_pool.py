@@ -1,4 +1,4 @@
-"""One thread pool for the package: how many threads a batch may use, and threads that stay from call to call."""
+"""The thread pool of the package: how many threads a batch may use, and threads that stay from call to call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HERE = threading.local()
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Let the sweeps of this thread use no other thread: for callers that share out the work themselves."""
+    """Let the sweeps of this thread use no other thread, for callers that share out work themselves."""
     before, _HERE.alone = getattr(_HERE, "alone", False), True
     try:
         yield
@@ -28,7 +28,7 @@ def alone() -> Iterator[None]:
 
 
 def threads() -> int:
-    """Number of threads for batches: KFDYN_NUM_THREADS, or the cores this process may use; 1 inside `alone`."""
+    """Return the number of threads for batches: KFDYN_NUM_THREADS, or the cores of this process; 1 inside `alone`."""
     if getattr(_HERE, "alone", False):
         return 1
     asked = os.environ.get("KFDYN_NUM_THREADS")
@@ -41,7 +41,7 @@ def threads() -> int:
 
 
 class ThreadPool:
-    """Threads that wait for work from call to call: a batch is often done sooner than a new thread begins.
+    """Threads that wait for work from call to call, since starting one may take longer than a batch.
 
     Lighter than a pool of futures, whose locks cost as much as a hundred forward dynamics: one queue hands out the
     work, and each caller has one for what comes back. Work must not wait for other work of the pool.
@@ -52,7 +52,7 @@ class ThreadPool:
         self._size = 0
 
     def share(self, work: Work, threads: int) -> list[Any]:
-        """What ``work()`` returns in so many threads at once, this one included; an error in any of them is raised.
+        """Run ``work()`` in so many threads at once, this one included; return all results or raise an error.
 
         In fewer threads where the system starts no more: so ``work`` must share out what there is to do by itself.
         """
@@ -70,7 +70,7 @@ class ThreadPool:
         return done + others
 
     def map(self, work: Callable[[Part], Any], parts: Sequence[Part], threads: int) -> list[Any]:
-        """``work(part)`` of all parts, in order; sweeps inside use no further threads. The earliest error is raised.
+        """Return ``work(part)`` of all parts, in order; sweeps inside use no further threads.
 
         Parts are handed out in order, so that all before one that fails are done whatever the number of threads.
         """
@@ -97,7 +97,7 @@ class ThreadPool:
         return [done[i] for i in range(len(parts))]
 
     def _started(self, wanted: int) -> int:
-        """How many threads there are, after an attempt to have as many as wanted; only one that runs is counted."""
+        """Start threads up to the wanted number; return how many run."""
         while self._size < wanted:
             thread = Thread(target=_serve, args=(self._tasks,), name=f"kfdyn-{self._size + 1}", daemon=True)
             try:
@@ -108,7 +108,7 @@ class ThreadPool:
         return self._size
 
     def forget(self) -> None:
-        """Begin anew without threads, as in a forked process, which has none of its parent's."""
+        """Begin anew without threads, as a forked process must."""
         ThreadPool.__init__(self)
 
 

@@ -1,4 +1,4 @@
-"""Where code is written, and with which liberties: one place for each thread, which all proxies write to."""
+"""The tracing state of each thread: where code is written, and with which fast-math flags."""
 
 import threading
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ LANEWISE = "contract nsz"
 
 
 class _Tracing(threading.local):
-    """Where this thread writes code: the builder, None while it writes none; and the liberties of its arithmetic.
+    """Tracing state of a thread: the builder, None while no code is written, and the fast-math flags.
 
     ``machine``: the processor that it is written for, while some code is.
     ``unrolled``: loops over what Python knows are run and not written.
@@ -28,12 +28,12 @@ class _Tracing(threading.local):
 
     @property
     def depth(self):
-        """How many branches that are not known until the code runs stand around what is being written."""
+        """Number of run-time branches around the place that is being written."""
         return 0 if self.builder is None else self.builder.depth
 
     @contextmanager
     def having(self, **what):
-        """Another builder, other liberties, or unrolled loops, for a while."""
+        """Use another builder, other flags or unrolled loops for a while."""
         before = {name: getattr(self, name) for name in what}
         vars(self).update(what)
         try:
@@ -46,16 +46,16 @@ tracing = _Tracing()
 
 
 def unrolled():
-    """Write straight-line code: variables and loops that Python can keep are Python's own."""
+    """Write straight-line code: loops and variables that Python can keep are Python's own."""
     return tracing.having(unrolled=True)
 
 
 def arithmetic(flags):
-    """Write numbers' operations with these liberties; () is none."""
+    """Write operations with these fast-math flags; () is none."""
     return tracing.having(flags=flags or "")
 
 
 def settled(depth):
-    """Make sure that what was made at this depth may change here."""
+    """Refuse to change a Python value of an outer depth inside a run-time branch."""
     if tracing.depth > depth:
         raise TypeError("a variable that Python holds cannot change where it is not known whether the code will run")

@@ -1,4 +1,4 @@
-"""Proxies of the values that compiled code will have: their operators write LLVM's instructions.
+"""Proxies for the values of compiled code: their operators write LLVM instructions.
 
 A recursion is an ordinary Python function. Run on Python's floats it computes; run on these proxies it writes the code
 that will compute, once, while it is compiled. A number is a double, or several side by side, one in every *lane*.
@@ -14,17 +14,17 @@ from kfdyn.sweeps.trace_context import tracing
 
 
 def wide(lanes):
-    """LLVM's type of a number."""
+    """Return the IR type of a number in so many lanes."""
     return vector(REAL, lanes)
 
 
 def _is(value, constant):
-    """Whether a number is Python's own and has this value; so it is known while code is written."""
+    """Return True if a number is Python's own and equals a constant."""
     return isinstance(value, int | float) and value == constant
 
 
 class Value:
-    """A number, an index or a condition of the code that is being written: its type, and its name there."""
+    """A number, an index or a condition of the code that is being written."""
 
     __slots__ = ("name", "type")
 
@@ -36,11 +36,11 @@ class Value:
 
     @property
     def ir(self):
-        """What instructions take: itself."""
+        """The value as an instruction operand: itself."""
         return self
 
     def _both(self, other):
-        """What instructions take for both, as numbers in lanes where one of them is."""
+        """Return both operands with one type, in lanes if one of them is."""
         a = self.ir
         if not isinstance(other, Value):
             return a, ir_of(other, a.type)
@@ -162,7 +162,7 @@ class Value:
         raise TypeError("this is one number and not several: for i in loop(n) counts to an index n")
 
     def __array_ufunc__(self, ufunc, method, *given, **more):
-        """NumPy's own numbers on the left of an operator are as good as Python's; its functions are not ours."""
+        """Accept NumPy's scalars on the left of an operator; refuse NumPy's functions."""
         act = getattr(operator, _OPERATORS.get(ufunc.__name__, ""), None)
         if act is None or method != "__call__" or more:
             raise TypeError(
@@ -185,7 +185,7 @@ _OPERATORS = {
 
 
 def _power(x, power):
-    """A product of so many; of fewer than none, 1 over it."""
+    """Return an integer power by repeated squaring."""
     power = unboxed(power)
     if not isinstance(power, int):
         raise TypeError("a power is an integer that is known while code is written, as in x ** 2; sqrt(x) is √x")
@@ -198,7 +198,7 @@ def _power(x, power):
 
 
 class Constant(Value):
-    """A value that is known."""
+    """A value known while code is written."""
 
     __slots__ = ("known",)
 
@@ -219,12 +219,12 @@ def _constant(kind, bits):
 
 
 def constant(kind, value):
-    """A number of this type, in every lane; a tuple of integers, lane by lane; None is any."""
+    """Return a constant of this type, the same in every lane; a tuple of integers lane by lane; None is undefined."""
     return _constant(kind, struct.pack(">d", value) if isinstance(value, float) else value)
 
 
 class Variable:
-    """What has another value later: ``total += x`` changes it, ``total = total + x`` would make another number.
+    """A value that changes: ``total += x`` changes it, ``total = total + x`` makes another number.
 
     Of the two kinds (:mod:`variables`) one is a :class:`Value`, the other holds a ``value`` of Python's.
     """
@@ -239,22 +239,22 @@ class Variable:
 
 
 def unboxed(value):
-    """What a variable of Python's holds; anything else as it is."""
+    """Return the value of a Python variable; anything else as it is."""
     return value.value if isinstance(value, Variable) and not isinstance(value, Value) else value
 
 
 def now(variable):
-    """The value of a variable as it is now, which later changes do not touch."""
+    """Return the current value of a variable, which later changes do not touch."""
     return variable.ir if isinstance(variable, Value) else unboxed(variable)
 
 
 def lanes_of(x):
-    """How many lanes a number has."""
+    """Return the number of lanes."""
     return x.type.count if isinstance(x, Value) else 1
 
 
 def where(condition, yes, no):
-    """``yes if condition else no``, both of which are computed; lane by lane where the condition is."""
+    """Return ``yes if condition else no``, both computed, lane by lane."""
     condition = unboxed(condition)
     if not isinstance(condition, Value):
         return unboxed(yes if condition else no)
@@ -270,18 +270,18 @@ def where(condition, yes, no):
 
 
 def not_(condition):
-    """Its opposite; Python's own ~True is −2."""
+    """Negate a condition; Python's own ~True is −2."""
     condition = unboxed(condition)
     return ~condition if isinstance(condition, Value) else not condition
 
 
 def number(value, lanes=1):
-    """What instructions take for a number, in every lane."""
+    """Return a number as an operand, in every lane."""
     return ir_of(value, wide(lanes))
 
 
 def lanewise(name, *args):
-    """An instruction of LLVM's on numbers, lane by lane."""
+    """Apply an LLVM intrinsic lane by lane."""
     lanes = max(map(lanes_of, args))
     name = f"llvm.{name}.{f'v{lanes}f64' if lanes > 1 else 'f64'}"
     numbers = [number(x, lanes) for x in args]
@@ -289,29 +289,29 @@ def lanewise(name, *args):
 
 
 def broadcast(value, lanes):
-    """A number in every lane; as it is where no code is written."""
+    """Repeat a number in every lane; return it as it is where no code is written."""
     return value if tracing.builder is None else number(value, lanes)
 
 
 def to_int(condition):
-    """1 where the condition holds, else 0."""
+    """Return 1 where the condition holds, else 0."""
     condition = unboxed(condition)
     return tracing.builder.cast("zext", condition.ir, INT) if isinstance(condition, Value) else int(condition)
 
 
 def to_float(i):
-    """An index as a number."""
+    """Return an index as a number."""
     i = unboxed(i)
     return tracing.builder.cast("sitofp", i.ir, REAL) if isinstance(i, Value) else float(i)
 
 
 def lane(x, l):
-    """Lane l of a number, l known while code is written."""
+    """Return lane l of a number, l known while code is written."""
     return x if lanes_of(x) == 1 else tracing.builder.pure(REAL, f"extractelement {x.ir}, i32 {l}")
 
 
 def from_lanes(values):
-    """The number that has these lanes."""
+    """Join numbers as the lanes of one."""
     values = [ir_of(value, REAL) for value in values]
     if len(values) == 1:
         return values[0]
@@ -322,18 +322,18 @@ def from_lanes(values):
 
 
 def vanishing(x):
-    """0 where a number is finite, else NaN; a product that is computed, whatever else is left out."""
+    """Return 0 where a number is finite, else NaN; this product is never optimised away."""
     x = now(x)
     return tracing.builder.operate("fmul", x, constant(x.type, 0.0)) if isinstance(x, Value) else x * 0.0
 
 
 def all_lanes(condition):
-    """Whether a condition holds in all lanes."""
+    """Return True if a condition holds in all lanes."""
     return _of_lanes(condition, "==", -1)
 
 
 def any_lanes(condition):
-    """Whether a condition holds in some lane."""
+    """Return True if a condition holds in some lane."""
     return _of_lanes(condition, "!=", 0)
 
 
@@ -347,7 +347,7 @@ def _of_lanes(condition, sign, bits):
 
 
 def ir_of(value, kind):
-    """What instructions take, for a value or a number of Python; a number in every lane where lanes are wanted."""
+    """Return a value or a Python number as an operand of this type, in every lane if lanes are wanted."""
     value = now(value)
     if not isinstance(value, Value):
         if not kind.whole:

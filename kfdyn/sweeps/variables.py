@@ -1,4 +1,4 @@
-"""Variables: of compiled code at a place of its stack, of Python's own numbers in a box."""
+"""Variables: on the stack in compiled code, in a box for Python's own numbers."""
 
 import operator
 
@@ -8,7 +8,7 @@ from kfdyn.sweeps.values import Value, Variable, ir_of, unboxed
 
 
 def local(value):
-    """A new variable; in compiled code where code is being written, unless Python can keep it."""
+    """Make a variable: in compiled code while code is written, unless Python can keep it."""
     written = isinstance(value, Value) or (isinstance(value, int | float) and not tracing.unrolled)
     if tracing.builder is None or not written:
         return Box(unboxed(value))
@@ -22,34 +22,34 @@ def local(value):
 
 
 class Local(Variable, Value):
-    """A variable of compiled code, at a place of its stack."""
+    """A variable of compiled code, on its stack."""
 
     def __init__(self, place):
         self.place = place
 
     @property
     def ir(self):
-        """Its value now."""
+        """Its current value."""
         return tracing.builder.load(self.place)
 
     @property
     def type(self):
-        """That of its values."""
+        """Type of its values."""
         return self.place.type.pointee
 
     def set(self, value):
-        """Give it another value."""
+        """Set another value."""
         tracing.builder.store(ir_of(value, self.type), self.place)
 
 
 class Box(Variable):
-    """A variable of Python's own numbers, or of symbols: what :class:`Local` is to compiled code."""
+    """A variable that holds Python's numbers or symbols, as :class:`Local` does in compiled code."""
 
     def __init__(self, value):
         self.value, self.depth = value, tracing.depth
 
     def set(self, value):
-        """Give it another value."""
+        """Set another value."""
         settled(self.depth)
         self.value = unboxed(value)
 
@@ -78,7 +78,7 @@ class Box(Variable):
 
 
 def _box_operators():
-    """A box is as good as what is in it, on either side of an operator."""
+    """Give boxes the operators of their values, on either side."""
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and_", "or_", "lt", "le", "gt", "ge", "eq", "ne"):
         act, plain = getattr(operator, name), name.rstrip("_")
         setattr(Box, f"__{plain}__", lambda self, other, act=act: act(self.value, unboxed(other)))

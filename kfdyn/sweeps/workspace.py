@@ -1,18 +1,18 @@
-"""Workspaces: the memory of a recursion, in parts one behind the other."""
+"""Workspaces: the memory of a recursion, divided into named parts."""
 
 from functools import cache
 
 
 class Nowhere:
-    """Memory that a workspace is made in to see how much it takes."""
+    """Memory that counts what a workspace takes."""
 
     def part(self, start, size=None):
-        """Nowhere either."""
+        """Return itself."""
         return self
 
 
 class Workspace:
-    """The numbers that a recursion works in: first the parts that ``layout`` names, then what it takes besides."""
+    """The numbers a recursion works in: the parts that ``layout`` names, then what it takes besides."""
 
     def __init__(self, work, *sizes):
         self.memory, self.taken = work, 0
@@ -21,37 +21,37 @@ class Workspace:
 
     @staticmethod
     def layout(*sizes):
-        """Parts by name: how many numbers each has, or of which record it has how many rows."""
+        """Name the parts: how many numbers each has, or which record and how many rows."""
         return {}
 
     @classmethod
     @cache  # it is asked before every call
     def size(cls, *sizes):
-        """How many numbers the parts have that are named."""
+        """Return how many numbers the named parts have."""
         return sum(_numbers(part) for part in cls.layout(*sizes).values())
 
     def take(self, count):
-        """The next so many numbers."""
+        """Take the next numbers."""
         part = self.part(self.taken, count)
         self.taken = self.taken + count
         return part
 
     def take_rows(self, record, count):
-        """The next so many rows of a record."""
+        """Take the next rows of a record."""
         return record.rows(self.take(count * record.width))
 
     def part(self, start, count):
-        """So many numbers of the memory."""
+        """Return a part of the memory."""
         return self.memory.part(start, count)
 
     @property
     def rest(self):
-        """What is behind all that was taken."""
+        """The memory behind all that was taken."""
         return self.memory.part(self.taken)
 
 
 def _numbers(part):
-    """How many numbers a part has that a layout names."""
+    """Return how many numbers a part of a layout has."""
     if isinstance(part, tuple):
         record, rows = part
         return rows * record.width

@@ -1,4 +1,4 @@
-"""Formulas as functions in other languages: NumPy, C, JAX."""
+"""Export formulas as functions in other languages: NumPy, C, JAX."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TAKEN: dict[str, frozenset[str]] = {
 
 
 def export(formula: Formula, language: Language = "numpy", name: str | None = None) -> str:
-    """The formula as the source of a function.
+    """Write the formula as the source of a function.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class _Writer:
         return [g for g in ("q", "v", "tau", "parameters") if getattr(inputs, g)]
 
     def expressions(self) -> tuple[list[tuple[str, str]], list[str]]:
-        """(name, expression) of each step, and the results."""
+        """Return (name, expression) of each step, and the results."""
         formula, text, steps = self.formula, {}, []
         named = {at: f"x{i}" for i, at in enumerate(formula.shared)}
         for at in formula.entries:
@@ -167,7 +167,7 @@ class _C(_Writer):
 
 
 def _visible(text: str) -> str:
-    r"""Text on one line: a line break or another letter that cannot be seen is written as ``\n`` or ``\u202e``.
+    r"""Return text on one line: line breaks and invisible letters are written as ``\n`` or ``\u202e``.
 
     Names come from files: in a docstring or a comment they may not end it.
     """
@@ -175,14 +175,14 @@ def _visible(text: str) -> str:
 
 
 def _scaled(coefficient: float, text: str) -> str:
-    """``coefficient`` times an expression; a float is written with all its digits."""
+    """Write ``coefficient`` times an expression; a float has all its digits."""
     if coefficient == 1:
         return text
     return f"-{text}" if coefficient == -1 else f"{coefficient!r}*{text}" if text != "1.0" else repr(coefficient)
 
 
 def _bare(text: str) -> str:
-    """Without an outer pair of parentheses that holds all of it."""
+    """Strip an outer pair of parentheses that holds all of it."""
     if not (text.startswith("(") and text.endswith(")")):
         return text
     depth = 0

@@ -117,7 +117,7 @@ class Formula:
         )
 
     def cse(self) -> tuple[list[tuple[sympy.Symbol, sympy.Expr]], sympy.Matrix]:
-        """Steps (symbol, expression) and the results in their terms, as ``sympy.cse`` returns them."""
+        """Return steps (symbol, expression) and the results in their terms, as ``sympy.cse`` does."""
         sympy = _sympy()
         named = {at: sympy.Symbol(f"x{i}") for i, at in enumerate(self.shared)}
         made: dict[int, Any] = {}
@@ -130,7 +130,7 @@ class Formula:
         return steps, self._matrix(made)
 
     def expand(self) -> sympy.Matrix:
-        """The results in terms of the inputs alone: for two or three links, where they can be read."""
+        """Return the results in terms of the inputs alone, readable for two or three links."""
         made: dict[int, Any] = {}
         for at in self.entries:
             made[at] = self._expression(at, made)
@@ -308,7 +308,7 @@ def filter_quantity(system: System, letter: str, hinge: str, *, parameters: bool
 
 
 def _inverse(model: sko.Model, columns: list[int] | None = None) -> Any:
-    """𝓜⁻¹, or some columns of it: unit forces filtered inward and smoothed outward, all with one set of gains."""
+    """Return 𝓜⁻¹, or some columns of it: unit forces filtered and smoothed with one set of gains."""
     size = sum(len(H) for H in model.H)
     wanted = list(range(size)) if columns is None else columns
     unit = np.zeros((size, len(wanted)), dtype=object)

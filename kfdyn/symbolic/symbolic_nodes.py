@@ -17,7 +17,7 @@ from kfdyn.textbook.sko.sko_model import Model
 
 
 def solve(model: Model, T: Any) -> Any:
-    """θ̈ (Σm_k,), or (Σm_k, c) for c columns of forces T: filter and smoother, by the same page as everywhere."""
+    """Return θ̈ (Σm_k,), or (Σm_k, c) for c columns of forces T, by filter and smoother of the engine's own page."""
     sweep = _Sweep(model, T)
     for k in model.inward:
         try:

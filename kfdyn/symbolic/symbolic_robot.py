@@ -1,4 +1,4 @@
-"""A robot whose coordinates, and if wanted parameters, are symbols: its SKO model in link frames.
+"""A robot whose coordinates, and optionally parameters, are symbols: its SKO model in link frames.
 
 Every hinge made of several screws becomes as many nodes with mass-less bodies between them (PART section 2), so that H
 is constant everywhere. Spatial accelerations are derivatives seen from the body: a = V × H*β, b = V ×* MV.
@@ -40,7 +40,7 @@ class Robot(NamedTuple):
 
 
 def robot(system: System, *, moving: bool, forced: bool = False, parameters: bool = False) -> Robot:
-    """The system on a tape; ``moving`` writes its biases too, ``parameters`` makes letters of its constants."""
+    """Put the system on a tape; ``moving`` writes its biases too, ``parameters`` makes letters of its constants."""
     expect_system(system)
     expect_rigid(system, "a formula in symbols")
     tape = Tape()
@@ -81,7 +81,7 @@ def robot(system: System, *, moving: bool, forced: bool = False, parameters: boo
 
 
 def _steps(hinge: Any, q: list[Any], v_at: int) -> Any:
-    """(H, rotation, position, dofs) of the successive one-dof motions of a hinge, or of its one pose."""
+    """Return (H, rotation, position, dofs) of the successive one-dof motions of a hinge, or of its one pose."""
     none = np.zeros(3, dtype=object)
     if hinge.coordinates is Coordinates.SCREWS:
         if hinge.nv == 0:
@@ -110,7 +110,7 @@ def _steps(hinge: Any, q: list[Any], v_at: int) -> Any:
 
 
 def _with_biases(parts: list[list[Any]], v: list[Any], gravity: Any, number: Any) -> Model:
-    """a = V × H*β with −g at the roots, b = V ×* MV."""
+    """Add the biases a = V × H*β with −g at the roots, b = V ×* MV."""
     parent, A, H, M, R, dofs = parts
     zero = [np.zeros(6, dtype=object) for _ in parent]
     roots = {k for k, p in enumerate(parent) if p < 0}
@@ -139,7 +139,7 @@ def _stacked_as_v(model: Model, dofs: list[list[int]]) -> Model:
 
 
 def _inertia(inertia: Any, number: Any, name: str) -> Any:
-    """The spatial inertia with letters J, m, and c = m p for its entries, or with its numbers."""
+    """Return the spatial inertia with letters J, m, and c = m p for its entries, or with its numbers."""
     m = number(inertia[5, 5], f"m{name}")
     mp = [inertia[2, 4], inertia[0, 5], inertia[1, 3]]
     c = tilde(np.array([number(x, f"c{name}{'xyz'[i]}") for i, x in enumerate(mp)], dtype=object))
@@ -154,12 +154,12 @@ def _inertia(inertia: Any, number: Any, name: str) -> Any:
 
 
 def _shift(rotation: Any, l: Any) -> Any:
-    """φ(p,k) = [[R, l~R], [0, R]]: a force of the child in the parent's frame, at its origin."""
+    """Return φ(p,k) = [[R, l~R], [0, R]]: a force of the child in the parent's frame, at its origin."""
     return block([[rotation, tilde(l) @ rotation], [0 * np.eye(3, dtype=object), rotation]])
 
 
 def _exact(array: Any) -> Any:
-    """Floats as objects, those that are 0 or ±1 but for rounding as integers."""
+    """Return floats as objects; those that are 0 or ±1 but for rounding become integers."""
     out = np.empty(np.shape(array), dtype=object)
     for at, x in np.ndenumerate(np.asarray(array, float)):
         near = round(float(x))
@@ -168,5 +168,5 @@ def _exact(array: Any) -> Any:
 
 
 def values(array: Any) -> list[Any]:
-    """Entries of an array in order: terms, or plain numbers."""
+    """Return the entries of an array in order: terms, or plain numbers."""
     return [x if isinstance(x, Term) else float(x) for x in np.asarray(array, dtype=object).ravel()]

@@ -25,7 +25,7 @@ class Tape:
         self._index: dict[Entry, int] = {}
 
     def write(self, entry: Entry) -> int:
-        """The place of an entry, new or old."""
+        """Return the place of an entry, new or old."""
         at = self._index.get(entry)
         if at is None:
             at = self._index[entry] = len(self.entries)
@@ -33,11 +33,11 @@ class Tape:
         return at
 
     def leaf(self, name: str) -> Term:
-        """A named input."""
+        """Make a named input."""
         return Term(self, 1.0, self.write(("leaf", name)))
 
     def needed(self, results: Iterable[Any]) -> list[int]:
-        """Entries that the results depend on, in order."""
+        """Return the entries that the results depend on, in order."""
         todo = [x.at for x in results if isinstance(x, Term)]
         seen: set[int] = set()
         while todo:
@@ -49,7 +49,7 @@ class Tape:
 
 
 def operands(entry: Entry) -> list[int]:
-    """Places of the entries that an entry is made of."""
+    """Return the places of the entries that an entry is made of."""
     kind = entry[0]
     return [] if kind == "leaf" else [entry[2], entry[4]] if kind == "add" else list(entry[1:])
 
@@ -120,10 +120,10 @@ class Term:
 
 
 def cosine(x: Any) -> Any:
-    """Of a term or of a number."""
+    """Return the cosine of a term or of a number."""
     return x.function("cos") if isinstance(x, Term) else np.cos(x)
 
 
 def sine(x: Any) -> Any:
-    """Of a term or of a number."""
+    """Return the sine of a term or of a number."""
     return x.function("sin") if isinstance(x, Term) else np.sin(x)

@@ -13,24 +13,24 @@ Array = Any  # of floats, or of objects: symbols, numbers that count
 
 
 def tilde(v: Array) -> Array:
-    """The matrix v~ (3, 3) with v~ w = v × w."""
+    """Return the matrix v~ (3, 3) with v~ w = v × w."""
     x, y, z = v
     zero = x * 0
     return np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]])
 
 
 def cross(v: Array, w: Array) -> Array:
-    """v × w, written out so that it serves every kind of number."""
+    """Return v × w, written out so that it serves every kind of number."""
     return np.array([v[1] * w[2] - v[2] * w[1], v[2] * w[0] - v[0] * w[2], v[0] * w[1] - v[1] * w[0]])
 
 
 def block(rows: list[list[Array]]) -> Array:
-    """A matrix from its blocks."""
+    """Assemble a matrix from its blocks."""
     return np.concatenate([np.concatenate(row, axis=1) for row in rows], axis=0)
 
 
 def inverse(D: Array, what: str = "D") -> Array:
-    """D⁻¹ (m, m) of a symmetric positive definite D; a singular one is named by ``what``."""
+    """Return D⁻¹ (m, m) of a symmetric positive definite D; a singular one is named by ``what``."""
     if D.dtype != object:
         if len(D) and (not np.isfinite(D).all() or np.linalg.cond(D) > 1 / np.finfo(float).eps):
             raise SingularError(f"{what} is singular: nothing that is free to move there has inertia")
@@ -54,7 +54,7 @@ def inverse(D: Array, what: str = "D") -> Array:
 
 
 def solve(A: Array, b: Array, what: str = "a system of linear equations") -> Array:
-    """x (n,) or (n, ...) of A x = b for a regular A (n, n); a singular one is named by ``what``."""
+    """Return x (n,) or (n, ...) of A x = b for a regular A (n, n); a singular one is named by ``what``."""
     A, b = np.asarray(A), np.asarray(b)
     if A.dtype != object and b.dtype != object:
         try:
@@ -78,15 +78,15 @@ def solve(A: Array, b: Array, what: str = "a system of linear equations") -> Arr
 
 
 def identity(n: int, like: Array) -> Array:
-    """The identity (n, n) in the kind of number that ``like`` holds."""
+    """Return the identity (n, n) in the kind of number that ``like`` holds."""
     return np.eye(n, dtype=np.asarray(like).dtype)
 
 
 def zeros(shape: tuple[int, ...] | int, like: Array) -> Array:
-    """Zeros of the kind of number that ``like`` holds."""
+    """Return zeros of the kind of number that ``like`` holds."""
     return np.zeros(shape, dtype=np.asarray(like).dtype)
 
 
 def _reciprocal(x: Any) -> Any:
-    """1/x; that of a whole number is rational."""
+    """Return 1/x; that of a whole number is rational."""
     return Fraction(1, int(x)) if isinstance(x, int | np.integer) else 1 / x

@@ -87,7 +87,7 @@ class Number:
 
 
 def counting(array: Any) -> Any:
-    """An array of floats as an array of numbers that count."""
+    """Turn an array of floats into an array of numbers that count."""
     if array is None:
         return None
     floats = np.asarray(array, float)
@@ -98,7 +98,7 @@ def counting(array: Any) -> Any:
 
 
 def count(function: Callable[..., Any], model: Model, *arguments: Any, every: bool = False) -> Operations:
-    """Operations that ``function(model, *arguments)`` does.
+    """Count the operations that ``function(model, *arguments)`` does.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def count(function: Callable[..., Any], model: Model, *arguments: Any, every: bo
 
 
 def modal_chain(N: int, modes: int, seed: int = 0) -> tuple[Model, Model]:
-    """A chain of N flexible bodies on pins, whole and with PART's mass-less body between modes and hinge.
+    """Make a chain of N flexible bodies on pins, whole and with PART's mass-less body between modes and hinge.
 
     ::
 

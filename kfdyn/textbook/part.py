@@ -78,7 +78,7 @@ def update_7(P: Array, H: Array) -> tuple[Array, Array, Array, Array, Array]:
 
 
 def parts_8(P: Array, phi: Array, H: Array, H_prime: Array) -> Parts:
-    """The partitioned step: body k, then the mass-less k′ with P(k′) = φ P⁺(k) φ*. PART (8).
+    """Compute the partitioned step: body k, then the mass-less k′ with P(k′) = φ P⁺(k) φ*. PART (8).
 
     Parameters
     ----------
@@ -176,12 +176,12 @@ def upsilon_23(s: Parts, above: Array, phi_inner: Array) -> tuple[Array, Array, 
 
 
 def _reach(s: Parts) -> Array:
-    """[−H_C G, 1]."""
+    """Return [−H_C G, 1]."""
     return np.concatenate([-s.H_C @ s.G, np.eye(len(s.H_C), dtype=s.P.dtype)], axis=1)
 
 
 def joint_map_of_pins(axes: Any, cosines: Any, sines: Any) -> Array:
-    """H (s, 3) of a hinge that is a succession of pins, in the child's frame, outermost pin first. PART (5).
+    """Return H (s, 3) of a hinge of successive pins, in the child's frame, outermost pin first. PART (5).
 
     ::
 
@@ -223,7 +223,7 @@ def joint_map_of_pins(axes: Any, cosines: Any, sines: Any) -> Array:
 
 
 def unilateral(Omega: Array, approach: Array) -> tuple[Array, Array]:
-    """Forces f (r,) of contacts that can push and not pull, and the accelerations w (r,) with them.
+    """Return forces f (r,) of contacts that can push and not pull, and the accelerations w (r,) with them.
 
     ::
 

@@ -137,7 +137,7 @@ def _frames(trajectory: Motion, fps: float, speed: float) -> NDArray[np.int64]:
 
 
 def _ellipses(motion: Any, frame: str, rows: list[int]) -> Array:
-    """Outlines (N, 60, axes) that hold the position of a frame with 95 %: of a solid in space three rings."""
+    """Return outlines (N, 60, axes) that hold the position of a frame with 95 %: of a solid in space three rings."""
     if not hasattr(motion, "position_cov"):
         raise ModelError("a simulated motion is known exactly; an ellipse is of one that was estimated")
     plane = np.stack([np.cos(np.linspace(0, 2 * np.pi, 60)), np.sin(np.linspace(0, 2 * np.pi, 60))])
@@ -157,7 +157,7 @@ def _points(trajectory: Motion, trail: str) -> Array:
 
 
 def _frame(ax: Any, bones: list[Any], rows: list[int], names: list[str]) -> None:
-    """Equal axes that hold the whole motion."""
+    """Set equal axes that hold the whole motion."""
     points = np.concatenate([np.concatenate([b.strokes.reshape(-1, 3), b.hinges]) for b in bones])[:, rows]
     middle, half = (points.max(0) + points.min(0)) / 2, 0.55 * float(np.ptp(points, axis=0).max()) + 1e-9
     for name, label, centre in zip("xyz", names, middle):
@@ -191,7 +191,7 @@ def _set(line: Any, data: Array) -> None:
 
 
 def _new_figure(width: float, height: float) -> Figure:
-    """A figure that no window manager holds on to."""
+    """Make a figure that no window manager keeps."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

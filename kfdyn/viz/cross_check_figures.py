@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kfdyn.viz.dictionary_page import draw_dictionary
 from kfdyn.viz.style import COLORS
 from kfdyn.viz.text import in_known_letters, literal
 
@@ -29,7 +29,7 @@ CrossCheck = Any
 
 
 def draw_report(report: CrossCheck) -> Figure:
-    """All figures on one page: (top) sampled covariance of a, 𝓜⁻¹, standardised difference; (bottom) the rest."""
+    """Draw all figures on one page: (top) sampled covariance of a, 𝓜⁻¹, their difference; (bottom) the rest."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 8), layout="constrained")
@@ -48,7 +48,7 @@ def draw_report(report: CrossCheck) -> Figure:
 
 
 def draw_inverse(report: CrossCheck) -> Figure:
-    """Sampled covariance of a, 𝓜⁻¹, and their difference in standard errors."""
+    """Draw the sampled covariance of a, 𝓜⁻¹, and their difference in standard errors."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 4.4), layout="constrained")
@@ -94,13 +94,13 @@ def _inverse_panels(axes: Sequence[Axes], report: CrossCheck) -> None:
 
 
 def _number(value: float) -> str:
-    """Two decimals, three where these would say nothing; no sign before a nought."""
+    """Write two decimals, three where these would say nothing; no sign before a nought."""
     text = f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3f}"
     return text.replace("-", "−") if float(text) else "0"
 
 
 def draw_convergence(report: CrossCheck, ax: Axes | None = None) -> Axes:
-    """Relative error of the sampled covariance of a against the number of samples, with its 1/√n band."""
+    """Draw the relative error of the sampled covariance of a against the number of samples, with its 1/√n band."""
     ax = _axes() if ax is None else ax
     n, error = report.convergence.T if len(report.convergence) else np.zeros((2, 0))
     found = report.findings.get("a")
@@ -119,7 +119,7 @@ def draw_convergence(report: CrossCheck, ax: Axes | None = None) -> Axes:
 
 
 def draw_whiteness(report: CrossCheck, ax: Axes | None = None) -> Axes:
-    """Normal scores of the covariances of ε between nodes, in order, against normal quantiles, with a 95 % band."""
+    """Draw normal scores of the covariances of ε between nodes against normal quantiles, with a 95 % band."""
     from scipy.stats import beta, norm
 
     ax = _axes() if ax is None else ax
@@ -153,7 +153,7 @@ def draw_whiteness(report: CrossCheck, ax: Axes | None = None) -> Axes:
 
 
 def draw_p_values(report: CrossCheck, ax: Axes | None = None) -> Axes:
-    """All p-values in order, the diagonal they should follow, and Holm's limit."""
+    """Draw all p-values in order, the diagonal they should follow, and Holm's limit."""
     ax = _axes() if ax is None else ax
     p = np.sort([test.p_value for test in report.tests])
     rank = np.arange(1, p.size + 1)
@@ -168,7 +168,7 @@ def draw_p_values(report: CrossCheck, ax: Axes | None = None) -> Axes:
 
 
 def draw_nis(report: CrossCheck, ax: Axes | None = None) -> Axes:
-    """Histogram of the χ² distribution function of NIS: flat if the filter's account of its errors is true."""
+    """Draw the histogram of the χ² distribution function of NIS: flat if the filter is consistent."""
     ax = _axes() if ax is None else ax
     counts = np.asarray(report.histogram, float)
     expected = max(float(counts.sum()) / counts.size, 1e-300)
@@ -223,3 +223,41 @@ def _axes() -> Axes:
 def _tidy(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.title.set_fontsize(10)
+
+
+_COLUMNS = (
+    (0.01, 8, "", 0),
+    (0.06, 27, "estimation", 1),
+    (0.26, 34, "multibody dynamics", 2),
+    (0.50, 30, "control", 3),
+    (0.72, 40, "this robot", 4),
+)
+
+
+def draw_dictionary(rows: Sequence[tuple[str, str, str, str, str]], title: str = "") -> Figure:
+    """Draw (symbol, estimation, dynamics, control, number) rows as one page; rows without a number are left out."""
+    from matplotlib.figure import Figure
+
+    shown = [row for row in rows if row[-1]]
+    lines = [[wrap(row[at], width) or [""] for _, width, _, at in _COLUMNS] for row in shown]
+    heights = [0.75 * max(len(cell) for cell in row) + 0.6 for row in lines]
+    total = sum(heights) + 3
+    figure = Figure(figsize=(13, 0.21 * total))
+    place = 1 - 1 / total
+    figure.text(0.01, place, literal(title), fontsize=12, weight="bold", va="top")
+    place -= 1.2 / total
+    for x, _, head, _ in _COLUMNS:
+        figure.text(x, place, head, fontsize=9, weight="bold", va="top", color=COLORS["grey"])
+    place -= 1.2 / total
+    for row, height in zip(lines, heights):
+        for (x, _, _, at), cell in zip(_COLUMNS, row):
+            figure.text(
+                x,
+                place,
+                in_known_letters("\n".join(map(literal, cell))),
+                fontsize=9,
+                va="top",
+                color=COLORS["blue"] if at == 0 else "black",
+            )
+        place -= height / total
+    return figure

@@ -20,7 +20,7 @@ NEGATIVE = 1e-9
 
 
 def ellipse_points(cov: ArrayLike, center: ArrayLike = (0.0, 0.0), size: float = 1.0, n: int = 100) -> Array:
-    """Points of the ellipse {x : x* Σ^-1 x = size²} about ``center``.
+    """Return points of the ellipse {x : x* Σ^-1 x = size²} about ``center``.
 
     They are center + size Σ^½ u for u on the unit circle, so that a singular Σ gives a segment or a point.
 
@@ -49,7 +49,7 @@ def ellipse_points(cov: ArrayLike, center: ArrayLike = (0.0, 0.0), size: float =
 
 
 def ellipsoid_points(cov: ArrayLike, center: ArrayLike = (0.0, 0.0, 0.0), size: float = 1.0, n: int = 24) -> Array:
-    """Points of the ellipsoid {x : x* Σ^-1 x = size²} about ``center``, on circles of latitude.
+    """Return points of the ellipsoid {x : x* Σ^-1 x = size²} about ``center``, on circles of latitude.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def draw_ellipsoid(
 
 
 def _root(cov: ArrayLike, size: int) -> Array:
-    """Symmetric square root of a covariance."""
+    """Return the symmetric square root of a covariance."""
     sigma = np.asarray(cov, dtype=float)
     if sigma.shape != (size, size):
         raise ShapeError(f"the covariance to draw must have shape ({size}, {size}), got {sigma.shape}")

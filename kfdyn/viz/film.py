@@ -25,7 +25,7 @@ class Film(FuncAnimation):
     """An animation that is shown without a network."""
 
     def to_jshtml(self, *args: Any, **options: Any) -> str:
-        """Page with buttons, as of matplotlib, that needs nothing else."""
+        """Return a page with buttons, as matplotlib does, that needs no network."""
         page = re.sub(r'<link rel="stylesheet"\s+href="https?:[^>]*>\s*', "", super().to_jshtml(*args, **options))
         return re.sub(r'<i class="fa fa-([a-z -]+)"></i>', _sign, page)
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.inference.missing_data import smooth_batch
+from kfdyn.estimation.fitting.fit_result import standardised
+from kfdyn.estimation.inference.missing_data import gathered, smooth_batch
 from kfdyn.estimation.series import SeriesFit
 from kfdyn.estimation.series.input_data import given_series
 from kfdyn.viz.style import COLORS, STYLE
@@ -103,7 +104,7 @@ class _Drawn(NamedTuple):
 
 
 def _drawn(fit: Any, entries: Sequence[int] | None, steps: int | None) -> list[_Drawn]:
-    """All rows of the figure."""
+    """Return all rows of the figure."""
     if isinstance(fit, SeriesFit):
         ss, rows, title, along = _of_series(fit)
         m = fit.model.outputs
@@ -125,7 +126,9 @@ def _drawn(fit: Any, entries: Sequence[int] | None, steps: int | None) -> list[_
     if len(chosen) < len(rows):
         title += f" ({len(chosen)} of {len(rows)} series)"
     signal, variance = _signals(ss, found)
-    residuals = _standardised(ss, found)
+    residuals = gathered(
+        found.a.shape[:-1], [e for e, _ in found.groups], [standardised(x.filt) for _, x in found.groups]
+    )
     out = []
     for at, i in enumerate(chosen):
         ahead = _ahead(fit, rows[i], steps) if isinstance(fit, SeriesFit) else None
@@ -155,7 +158,7 @@ def _of_series(fit: Any) -> tuple[StateSpace, Any, str, _Along]:
 
 
 def _along(y: Any, steps: Any) -> _Along:
-    """Dates of a pandas series, or steps; rows that it lacks are evenly between their neighbours."""
+    """Return the dates of a pandas series, or steps; absent rows lie evenly between their neighbours."""
     if steps is None:
         return _Along("step", np.arange)
     import pandas as pd  # type: ignore[import-untyped]
@@ -173,7 +176,7 @@ def _along(y: Any, steps: Any) -> _Along:
 
 
 def _days(index: Any) -> Any:
-    """Dates, or the beginnings of periods, as matplotlib counts them, by the clock that they were given in."""
+    """Return dates, or the beginnings of periods, as matplotlib counts them, by the clock they were given in."""
     import pandas as pd
     from matplotlib.dates import date2num
 
@@ -182,13 +185,13 @@ def _days(index: Any) -> Any:
 
 
 def _outputs_of_a_chain(ss: StateSpace) -> int:
-    """Outputs of each step of a chain that has as many at every step; 1 for any other model: all in one row."""
+    """Return the outputs of each step of a uniform chain; 1 for any other model: all in one row."""
     chain = (ss.tree.parent == np.append(np.arange(1, len(ss)), -1)).all()
     return int(ss.m[0]) if chain and len(ss) > 1 and (ss.m == ss.m[0]).all() else 1
 
 
 def _signals(ss: StateSpace, found: Any) -> tuple[Any, Any]:
-    """Hx̂ and the diagonal of HSH*, (batch, Σm)."""
+    """Return Hx̂ and the diagonal of HSH*, (batch, Σm)."""
     shape = found.a.shape
     signal, variance = np.zeros(shape), np.zeros(shape)
     for entries, smooth in found.groups:
@@ -199,24 +202,8 @@ def _signals(ss: StateSpace, found: Any) -> tuple[Any, Any]:
     return signal, variance
 
 
-def _standardised(ss: StateSpace, found: Any) -> Any:
-    """Standardised innovations D^-½ε, (batch, Σm); NaN where T is missing or a flat prior still open."""
-    out = np.full(found.a.shape, np.nan)
-    for entries, smooth in found.groups:
-        filt = smooth.filt
-        flat = ss.flat is not None
-        eps = filt.eps if flat else filt.eps_centered
-        for k in range(len(ss)):
-            own = slice(ss.arrays.output[k], ss.arrays.output[k + 1])
-            seen = np.flatnonzero(filt.observed[own])
-            if seen.size and not (flat and filt.D_inf[k].any()):
-                L = np.linalg.cholesky(filt.D[k][np.ix_(seen, seen)])
-                out[np.ix_(entries, seen + own.start)] = np.linalg.solve(L, eps[:, seen + own.start].T).T
-    return out
-
-
 def _ahead(fit: Any, T: Any, steps: int | None) -> tuple[Any, Any, Any] | None:
-    """Mean and interval of the forecast of one series, outputs of a step after each other."""
+    """Return mean and interval of the forecast of one series, outputs of a step after each other."""
     m = fit.model.outputs
     steps = T.size // (10 * m) if steps is None else steps
     if not steps or any(part.steps is not None for part in fit.model.parts):
@@ -226,7 +213,7 @@ def _ahead(fit: Any, T: Any, steps: int | None) -> tuple[Any, Any, Any] | None:
 
 
 def _draw(row: Sequence[Any], part: _Drawn, lags: int, titles: bool) -> None:
-    """The four axes of one output."""
+    """Draw the four axes of one output."""
     series, innovations, histogram, correlogram = row
     seen = np.flatnonzero(~np.isnan(part.residuals))
     e = part.residuals[seen]

@@ -27,7 +27,7 @@ class Skeleton(NamedTuple):
 
 
 def skeleton(system: System, q: ArrayLike) -> Skeleton:
-    """Points and strokes of a system in one configuration.
+    """Return points and strokes of a system in one configuration.
 
     Each body is drawn from its own hinge to the hinges of its children, to its named frames, and, if it
     carries neither, to its mass centre.
@@ -115,19 +115,19 @@ def draw_system(
 
 
 def equal_metres(ax: Axes) -> None:
-    """A metre is a metre in every direction; in three dimensions, of what has been drawn so far."""
+    """Make a metre equally long in every direction; in three dimensions, of what has been drawn so far."""
     ax.set_aspect("equal", adjustable="datalim")
 
 
 def to_base(system: System, drawn: Skeleton) -> Array:
-    """Strokes (n, 2, 3) from the world's origin to each tree's first hinge, unless it is there or flies freely."""
+    """Return strokes (n, 2, 3) from the world's origin to each tree's first hinge, unless it is there or free."""
     roots = [k for k in np.flatnonzero(system.parent < 0) if system.bodies[k].hinge.kind != "free"]
     ends = drawn.hinges[[k for k in roots if drawn.hinges[k].any()]]
     return np.stack([np.zeros_like(ends), ends], axis=1)
 
 
 def plane_axes(plane: str) -> list[int]:
-    """Indices of the two world axes named by ``plane``."""
+    """Return the indices of the two world axes named by ``plane``."""
     if len(plane) != 2 or len(set(plane)) != 2 or not set(plane) <= set(AXES):
         raise ModelError(f"plane must name two different world axes, as 'xz', got {plane!r}")
     return [AXES[letter] for letter in plane]

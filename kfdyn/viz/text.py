@@ -7,7 +7,7 @@ _HOSTILE = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *_BI
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Text whose control characters, but those to keep, are replaced: a name may not steer the terminal.
+    r"""Replace control characters but those to keep: a name may not control the terminal.
 
     Examples
     --------
@@ -18,7 +18,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def literal(text: str) -> str:
-    r"""A name as matplotlib shows it letter by letter: no formula between two dollars.
+    r"""Escape a name so that matplotlib shows it letter by letter, without formulas.
 
     Examples
     --------
@@ -29,5 +29,5 @@ def literal(text: str) -> str:
 
 
 def in_known_letters(text: str) -> str:
-    """𝓜 and ℛ in matplotlib's own letters: its default font has none outside the basic plane."""
+    """Write 𝓜 and ℛ in matplotlib's own letters: its default font has none outside the basic plane."""
     return text.replace("𝓜⁻¹", r"$\mathcal{M}^{-1}$").replace("𝓜", r"$\mathcal{M}$").replace("ℛ", r"$\mathcal{R}$")

@@ -12,7 +12,7 @@ import pytest
 import kfdyn as kf
 from kfdyn.cli import main
 from kfdyn.explore import Explorer, record
-from kfdyn.explore.pictures import correlation, heat_map, side_by_side
+from kfdyn.explore.panel import correlation, heat_map, side_by_side
 from kfdyn.explore.shapes import find_mesh, shapes_of
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import kfdyn as kf
-from kfdyn.cli.demo.checks import Check
+from kfdyn.cli.demo.nile import Check
 from kfdyn.cli.terminal import show_table
 from kfdyn.estimation.model.blocks import FloatArray
 
@@ -30,7 +30,7 @@ SAMPLES, SEED = 50_000, 0
 
 
 def arm_blocks() -> tuple[list[int], list[FloatArray | None], list[FloatArray], list[FloatArray]]:
-    """Parents, force shifts φ, hinge maps H and inertias Q of the two-armed tree (THEORY section 6).
+    """Return parents, force shifts φ, hinge maps H and inertias Q of the two-armed tree (THEORY section 6).
 
     ::
 
@@ -56,7 +56,7 @@ def _tilde(v: FloatArray) -> FloatArray:
 
 
 def show_arm(console: Console, path: Path) -> list[Check]:
-    """The tree: spatial forces add up from the hands to the base; the outputs are the hinge torques, without noise."""
+    """Show the tree: spatial forces add up from the hands to the base; the outputs are the hinge torques."""
     from scipy.linalg import block_diag
 
     from kfdyn.estimation.consistency import covariance_test
@@ -116,7 +116,7 @@ def show_arm(console: Console, path: Path) -> list[Check]:
 
 
 def draw_arm(path: Path, names: Sequence[str], inverse: FloatArray, sampled: FloatArray) -> None:
-    """Correlations of the joint accelerations: from the filter, and from samples."""
+    """Draw correlations of the joint accelerations: from the filter, and from samples."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 4.2), layout="constrained")

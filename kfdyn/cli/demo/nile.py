@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 import kfdyn as kf
-from kfdyn.cli.demo.checks import Check
 from kfdyn.cli.terminal import show_table
 from kfdyn.estimation.model.blocks import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+class Check(NamedTuple):
+    """One claim, what was found, and whether it holds."""
+
+    claim: str
+    found: str
+    passed: bool
+
 
 #: Durbin and Koopman's local level model of the Nile, and the log-likelihood published for it.
 NILE_Q, NILE_R, NILE_P0, NILE_LLF = 1469.1, 15099.0, 1e7, -641.58558
@@ -22,7 +30,7 @@ BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#404040"
 
 
 def show_nile(console: Console, path: Path) -> list[Check]:
-    """The chain: x(k+1) = x(k) + w, T = x + r, on the annual flow of the Nile."""
+    """Show the chain: x(k+1) = x(k) + w, T = x + r, on the annual flow of the Nile."""
     from kfdyn.estimation.datasets import nile
 
     year, flow = nile()
@@ -66,7 +74,7 @@ def show_nile(console: Console, path: Path) -> list[Check]:
 
 
 def draw_nile(path: Path, year: IntArray, flow: FloatArray, filt: kf.Filtered, smooth: kf.Smoothed) -> None:
-    """The flow, the filtered and the smoothed level with their 95 % bands."""
+    """Draw the flow, the filtered and the smoothed level with their 95 % bands."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4), layout="constrained")

@@ -43,7 +43,7 @@ class Detectable(NamedTuple):
 
 
 def detectable(d: int, n: int, tests: int, level: float = 1e-3, power: float = 0.95) -> Detectable:
-    """Smallest relative error δ in 𝓜⁻¹ that n samples reject, at Holm's first step p < level/tests.
+    """Return the smallest relative error δ in 𝓜⁻¹ that n samples reject, at Holm's first step p < level/tests.
 
     One entry: S_ii is χ²(n)/n times the ratio of true and claimed variance, against Šidák's limit of d(d+1)/2 entries;
     an entry off the diagonal, of deviation √((1 + ρ²)/n), is seen no later. The whole: the likelihood ratio by its own
@@ -110,7 +110,7 @@ class Limits(NamedTuple):
 
 
 def limits(Sigma: Array, n: int, tests: int, level: float = 1e-3, power: float = 0.95) -> Limits:
-    """Smallest errors in a claimed covariance Σ that n samples reject.
+    """Return the smallest errors in a claimed covariance Σ that n samples reject.
 
     An error δ in the entry (i, j) moves the same entry of the covariance of Σ⁻¹x by δ(Ω_ii Ω_jj + Ω_ij²), Ω = Σ⁻¹,
     against a deviation of √((Ω_ii Ω_jj + Ω_ij²)/n). This is the score of the likelihood: no test of one entry sees a
@@ -163,7 +163,7 @@ def _range(values: Array) -> tuple[float, float]:
 
 
 def _single(d: int, tests: int, level: float) -> float:
-    """Level of one entry among d(d + 1)/2, and of so many tests."""
+    """Return the level of one entry among d(d + 1)/2, and of so many tests."""
     return float(-np.expm1(np.log1p(-level / tests) / (d * (d + 1) // 2)))
 
 
@@ -172,7 +172,7 @@ _HALVINGS = 60
 
 
 def variance_error(n: int, p: float, power: float) -> float:
-    """Relative error of a variance that n samples reject at p, two-sided: nS is χ²(n) times the ratio of the two."""
+    """Return the relative error of a variance that n samples reject at p, two-sided, by χ²(n)."""
     from scipy.stats import chi2
 
     larger = chi2.isf(p / 2, n) / chi2.isf(power, n)
@@ -181,7 +181,7 @@ def variance_error(n: int, p: float, power: float) -> float:
 
 
 def root_error(d: int, n: int, p: float, power: float) -> float:
-    """Relative error in one direction v that the extreme roots of S in d dimensions reject at p, two-sided.
+    """Return the relative error in one direction v that the extreme eigenvalues of S reject at p, two-sided.
 
     They lie beyond v*Sv, which is χ²(n)/n times the ratio of true and claimed variance.
     """
@@ -194,7 +194,7 @@ def root_error(d: int, n: int, p: float, power: float) -> float:
 
 
 def pair_error(r: Array, n: int, p: float, power: float) -> Array:
-    """Error t of an entry off the diagonal that its score rejects at p, two-sided.
+    """Return the error t of an entry off the diagonal that its score rejects at p, two-sided.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def pair_error(r: Array, n: int, p: float, power: float) -> Array:
 
 
 def _quantiles(z: float, n: int) -> Array:
-    """Entry of a sample covariance of unit variances whose normal score is z, for each of the correlations."""
+    """Return the entry of a sample covariance of unit variances whose normal score is z, for each correlation."""
     reach = 20 * (abs(z) / np.sqrt(n) + z**2 / n) + 1 / n
     low, high = _CORRELATIONS - reach, _CORRELATIONS + reach
     for _ in range(_HALVINGS):
@@ -257,7 +257,7 @@ def _quantiles(z: float, n: int) -> Array:
 
 
 def whole_error(d: int, n: int, p: float, power: float) -> float:
-    """Relative error in all of a covariance in d dimensions that the likelihood ratio of n samples rejects at p."""
+    """Return the relative error in all of a covariance that the likelihood ratio of n samples rejects at p."""
     from scipy.optimize import brentq
     from scipy.stats import norm
 
@@ -275,7 +275,7 @@ def whole_error(d: int, n: int, p: float, power: float) -> float:
 
 
 def _scaled_score(x: float, d: int, n: int, ratio: float) -> float:
-    """Normal score of P(LR > x) where the true covariance is the claimed one times a ratio; 0 where that is below ½.
+    """Return the normal score of P(LR > x) if the true covariance is the claimed one times a ratio; 0 below ½.
 
     LR = n(tr S − log det S − d), nS = W times the ratio ϱ. By the integral of the Wishart density, ν = n(1 − 2s), ::
 

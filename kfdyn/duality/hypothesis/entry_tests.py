@@ -21,7 +21,7 @@ from kfdyn.estimation.consistency.whitening import Whitening
 def mean_entries_test(
     name: str, total: Array, claim: Claim, n: int, whole: bool, rtol: float, names: Sequence[str]
 ) -> Outcome:
-    """Largest |mean| in standard errors, by Šidák's inequality over all entries."""
+    """Test the largest |mean| in standard errors, by Šidák's inequality over all entries."""
     variance = np.diag(claim.matrix) if whole else _variances(claim)
     alive = variance > rtol * claim.scale**2
     scores = np.abs(total[alive]) / np.sqrt(n * variance[alive])
@@ -34,14 +34,14 @@ def mean_entries_test(
 
 
 def _variances(claim: Claim) -> Array:
-    """Variances in closed form, for quantities too large for A A*; rounding errors of either sign count as 0."""
+    """Return variances in closed form, for quantities too large for A A*; rounding errors of either sign count as 0."""
     return np.concatenate([np.zeros(0), *(np.diag(block) for block in claim.covariance.diagonal)])
 
 
 def entries_test(
     ss: StateSpace, name: str, sums: Sums, claim: Claim, n: int, whole: bool, rtol: float, names: Sequence[str]
 ) -> tuple[Outcome, tuple[float, float], Array | None]:
-    """Largest normal score of an entry; error of the covariance and what it should be; all scores."""
+    """Test the largest normal score of an entry; also return the covariance's error, its expectation and all scores."""
     if whole:
         outcome = largest_entry_test(sums.scatter, claim.matrix, n, rtol=rtol, scale=claim.scale)
         where = f"entry ({', '.join(names[at] for at in outcome.index)})"
@@ -76,7 +76,7 @@ def entries_test(
 
 
 def standardised_errors(found: Array, rho: Array, n: int) -> tuple[float, float]:
-    """Relative Frobenius error of standardised entries; its root mean square if ρ is true: var = (1 + ρ²)/n."""
+    """Return the relative Frobenius error of standardised entries, and its root mean square if ρ is true."""
     norm = float(np.sqrt((rho**2).sum()))
     if norm == 0:
         return 0.0, 0.0
@@ -97,13 +97,13 @@ def _sidak(statistic: float, entries: int, possible: bool | np.bool_ = True) -> 
 
 
 def nees_test(name: str, sums: Sums, space: Whitening, n: int) -> Outcome:
-    """Σ over samples of e*C⁺e ~ χ²(n rank), two-sided."""
+    """Test Σ over samples of e*C⁺e ~ χ²(n rank), two-sided."""
     statistic = float(((sums.scatter @ space.inside) * space.inside).sum())
     return Outcome("NEES", (name,), statistic / n, space.rank, _two_sided(statistic, n * space.rank))
 
 
 def nis_tests(ss: StateSpace, moments: Moments) -> list[Outcome]:
-    """Σ ε*D⁻¹ε ~ χ²(n Σm), and the distribution of the single ones, by Pearson's test in bins of 100 or more."""
+    """Test Σ ε*D⁻¹ε ~ χ²(n Σm), and the distribution of the single ones, by Pearson's test in bins of 100 or more."""
     from scipy.stats import chi2
 
     n, m = moments.n, ss.n_outputs
@@ -125,7 +125,7 @@ def _two_sided(statistic: float, dof: int) -> float:
 
 
 def whiteness_tests(plan: Plan, moments: Moments) -> list[Outcome]:
-    """Innovations of different nodes must not be correlated; nothing where there are too few to tell."""
+    """Test that innovations of different nodes are uncorrelated; return nothing if there are too few to tell."""
     m = plan.ss.m
     if "eps" in plan.sketch or (m > 0).sum() < 2 or moments.n < m.sum():
         return []
@@ -136,7 +136,7 @@ def whiteness_tests(plan: Plan, moments: Moments) -> list[Outcome]:
 def sharpest_tests(
     name: str, sums: Sums, claim: Claim, space: Whitening, n: int, names: Sequence[str]
 ) -> list[Outcome]:
-    """The likelihood's own test of each entry of Σ, and of an error in few directions.
+    """Apply the likelihood's own test of each entry of Σ, and of an error in few directions.
 
     The score of the entry (i, j) is the same entry of Σ⁻¹(S − Σ)Σ⁻¹: an entry of the sample covariance of Σ⁻¹x against
     Σ⁻¹. So what tests one entry of 𝓜⁻¹ most sharply is the torque that the claim makes of the acceleration.
@@ -163,7 +163,7 @@ def sharpest_tests(
 
 
 def _too_coarse(claim: Claim, inverse: Array, n: int) -> str:
-    """Say so if n samples see what the claim's own numbers, shorter than ours, have rounded away; else nothing.
+    """Say so if n samples see the rounding of the claim's own numbers, shorter than ours; else return nothing.
 
     Errors E of the entries have a likelihood ratio of noncentrality n/2 tr(Σ⁻¹EΣ⁻¹E). Independent ones of half the
     largest rounding error, ε/4 |Σ_ij|, give n/2 Σ_ij (ε/4 Σ_ij)² (Ω_ii Ω_jj + Ω_ij²), Ω = Σ⁻¹, on the average.

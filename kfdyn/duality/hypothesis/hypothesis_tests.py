@@ -109,7 +109,7 @@ def judge(
 
 
 def _impossible(name: str, claim: Claim, sums: Sums, n: int, whole: bool) -> Finding:
-    """Finding for a quantity whose claimed covariance is not positive semi-definite."""
+    """Make the finding for a quantity whose claimed covariance is not positive semi-definite."""
     if not whole:
         return Finding(name, len(claim.mean), claim.rank, 0, True, None, None, None, np.nan, np.nan)
     sampled, units = sums.scatter / n, np.outer(claim.scale, claim.scale)
@@ -129,7 +129,7 @@ def _mean(name: str, total: Array, space: Whitening, n: int) -> Outcome:
 
 
 def _partition(plan: Plan, findings: Mapping[str, Finding], theirs: Collection[str]) -> list[tuple[str, ...]]:
-    """Quantities by groups of one likelihood ratio: linear images of each other, tested on the whole range.
+    """Group quantities of one likelihood ratio: linear images of each other, tested on the whole range.
 
     T, ε, ν, a and λ are images of each other; x and x − z are when R = 0.
     """
@@ -168,7 +168,7 @@ def _group(
 
 
 def _rounding_of_ratio(roots: Array, n: int, space: Whitening, claim: Claim, bound: float) -> float:
-    """Bound on the rounding of a likelihood ratio n(tr S − log det S − d); derived at `Group`."""
+    """Bound the rounding of a likelihood ratio n(tr S − log det S − d); derived at `Group`."""
     terms = float(((space.inside * claim.units.terms[:, None]) ** 2).sum())
     formula = max(bound, ROUNDINGS * EPS * terms)
     mean = ROUNDINGS * EPS * float(np.sqrt(((space.inside * claim.units.means[:, None]) ** 2).sum()))

@@ -15,7 +15,7 @@ _POINTS = 1025
 
 
 class Roots(NamedTuple):
-    """Extreme roots of a whitened sample covariance, and how unlikely they are.
+    """Extreme eigenvalues of a whitened sample covariance, and how unlikely they are.
 
     ``smallest`` and ``largest`` are its eigenvalues at both ends, both 1 for infinitely many samples; ``p_value`` is
     the probability of roots as far out.
@@ -81,7 +81,7 @@ def roots_test(S: ArrayLike, n: int) -> Roots:
 
 
 def root_tail(x: float, d: int, n: int, *, upper: bool) -> float:
-    """P(largest root > x), or P(smallest root < x), of a Wishart matrix of d dimensions and n samples.
+    """Return P(largest eigenvalue > x), or P(smallest < x), of a Wishart matrix of d dimensions and n samples.
 
     The integral is over singular values t = √x, of which the density 2tρ(t²) is smooth at 0: ρ itself is infinite there
     where n = d.
@@ -106,7 +106,7 @@ def root_tail(x: float, d: int, n: int, *, upper: bool) -> float:
 
 
 def _log_density(t: Array, d: int, n: int, upper: bool) -> Array:
-    """Log of 2tρ(t²) at singular values t (...), NaN where t² is not beyond every zero of the polynomial."""
+    """Return log of 2tρ(t²) at singular values t (...), NaN where t² is not beyond every zero of the polynomial."""
     from scipy.special import gammaln, xlogy
 
     x = t * t
@@ -122,7 +122,7 @@ def _log_density(t: Array, d: int, n: int, upper: bool) -> Array:
 
 
 def root_limit(p: float, d: int, n: int, *, upper: bool = True) -> float:
-    """Largest root, of S, that has probability p; or the smallest."""
+    """Return the largest eigenvalue, of S, that has probability p; or the smallest."""
     from scipy.optimize import brentq
 
     unit = (1.0 if upper else -1.0) * np.sqrt(2.0 / n)  # of log x: with n near d a smallest root may be 1e-10

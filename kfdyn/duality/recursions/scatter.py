@@ -27,7 +27,7 @@ def node_scatter(y, start, parent, nodes, edges, most):
 
 
 def dot(n, x, y):
-    """x* y."""
+    """Return x* y."""
     s = local(0.0)
     for i in loop(n):
         s += x[i] * y[i]

@@ -33,7 +33,7 @@ class NaturalUnits(NamedTuple):
         return np.concatenate([np.zeros(0), *self.outputs])
 
     def of(self, ss: StateSpace) -> StateSpace:
-        """The same model in these units, without its known inputs.
+        """Return the same model in these units, without its known inputs.
 
         ::
 
@@ -50,7 +50,7 @@ class NaturalUnits(NamedTuple):
 
 
 def natural_units(ss: StateSpace) -> NaturalUnits:
-    """Units by the prior deviations of the model.
+    """Choose units by the prior deviations of the model.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def natural_units(ss: StateSpace) -> NaturalUnits:
 
 
 def in_natural_units(ss: StateSpace) -> StateSpace:
-    """The same model in units in which each output, and each group of a state, has a deviation near 1.
+    """Return the model in units in which each output, and each group of a state, has a deviation near 1.
 
     An identity between operators holds in all units, but its residual is measured by the largest entry: moments of
     micrometres would drown in the rounding of forces.
@@ -101,7 +101,7 @@ def _power_of_two(deviation: Array) -> Array:
 
 
 def inverse(covariance: Array) -> Array:
-    """Σ⁻¹ by Cholesky's factor, (d, d).
+    """Return Σ⁻¹ by Cholesky's factor, (d, d).
 
     The factor is that of Σ + E, |E_ij| ≤ c ε √(Σ_ii Σ_jj), whatever the units; so that Σ⁻¹EΣ⁻¹, what is wrong with
     the inverse, keeps to :func:`~kfdyn.duality.tolerance.rounding.rounding_bound`. The E of an LU factor with pivots,

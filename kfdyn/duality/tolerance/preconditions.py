@@ -45,7 +45,7 @@ def expect_inverse(ss: StateSpace, bound: float) -> None:
 
 
 def no_inverse(ss: StateSpace, k: int, lost: str) -> SingularError:
-    """The error of a mass matrix that node k leaves without an inverse."""
+    """Make the error of a mass matrix that node k leaves without an inverse."""
     who = f"hinge {ss.tree.names[k]!r}" if ss.tree.names else f"node {k}"
     return SingularError(
         f"{who}: in this configuration 𝓜 is singular to double precision ({lost}), so there is nothing to confirm: "

@@ -35,7 +35,7 @@ class Units(NamedTuple):
 
 
 def resolution(bound: float) -> float:
-    """Variance, in units of ``scale``, below which a direction counts as constant: max(1e-9, (10 bound)²).
+    """Return the variance, in units of ``scale``, below which a direction is constant: max(1e-9, (10 bound)²).
 
     Examples
     --------
@@ -46,7 +46,7 @@ def resolution(bound: float) -> float:
 
 
 def units(ss: StateSpace, cov: Covariances, means: Mapping[str, Array], bound: float | None = None) -> dict[str, Units]:
-    """Units in which the rounding errors of each quantity are small.
+    """Choose units in which the rounding errors of each quantity are small.
 
     A component may vanish because its terms cancel, or because a lever happens to lie along an axis: the moment about
     an axis through a mass centre, the acceleration of a point across the only plane in which it moves. What is
@@ -118,7 +118,7 @@ class _Sizes(NamedTuple):
 
 
 def _gathered(ss: StateSpace, groups: Sequence[Starts], deviation: Array, mean: Array, floor: float) -> _Sizes:
-    """Sizes of a sum over children and of what each node adds itself, leaves to roots."""
+    """Return sizes of a sum over children and of what each node adds itself, leaves to roots."""
     own, means = _split(ss, groups, deviation), _split(ss, groups, mean)
     terms = [group_norm(np.sqrt(np.diag(Q).clip(0)), start) for Q, start in zip(ss.Q, groups)]
     for k in ss.tree.order:
@@ -133,7 +133,7 @@ def _gathered(ss: StateSpace, groups: Sequence[Starts], deviation: Array, mean: 
 def _scattered(
     ss: StateSpace, groups: Sequence[Starts], a: Array, deviation: Array, mean: Array, floor: float
 ) -> _Sizes:
-    """Sizes of what comes from the parent and of what each node's own hinge adds, roots to leaves."""
+    """Return sizes of what comes from the parent and of what each node's own hinge adds, roots to leaves."""
     own, means = _split(ss, groups, deviation), _split(ss, groups, mean)
     terms = [_norms(H, start).T @ part for H, start, part in zip(ss.H, groups, np.split(a, ss.arrays.output[1:-1]))]
     for k in ss.tree.order[::-1]:
@@ -146,7 +146,7 @@ def _scattered(
 
 
 def _handed(deviation: Array, terms: Array, floor: float) -> Array:
-    """Size that a group passes on: its deviation, or its terms if the deviation is only rounding."""
+    """Return the size that a group passes on: its deviation, or its terms if the deviation is only rounding."""
     return np.where(deviation > floor * terms, deviation, terms)
 
 
@@ -162,17 +162,17 @@ def _components(
 
 
 def _split(ss: StateSpace, groups: Sequence[Starts], flat: Array) -> list[Array]:
-    """Group norms of a stacked state, node by node."""
+    """Return the group norms of a stacked state, node by node."""
     return [group_norm(part, start) for part, start in zip(np.split(flat, ss.arrays.state[1:-1]), groups)]
 
 
 def _norms(H: Array, start: Starts) -> Array:
-    """Norms of the rows of H in each group, (m, groups); every output is its own."""
+    """Return the norms of the rows of H in each group, (m, groups); every output is its own."""
     return group_norms(H, np.arange(len(H)), start)
 
 
 def rounding_bound(ss: StateSpace, cov: Covariances | None = None, groups: Sequence[Starts] | None = None) -> float:
-    """Bound on the difference, in units of the standard deviations, of two right computations of one thing.
+    """Bound the difference, in standard deviations, of two correct computations of one thing.
 
     ::
 
@@ -219,7 +219,7 @@ def rounding_bound(ss: StateSpace, cov: Covariances | None = None, groups: Seque
 
 
 def condition_by_node(ss: StateSpace, cov: Covariances | None = None, groups: Sequence[Starts] | None = None) -> Array:
-    """Contribution of each node to κ of :func:`rounding_bound`, (N,); large where a hinge moves next to no mass."""
+    """Return each node's contribution to κ of :func:`rounding_bound`, (N,); large where a hinge moves no mass."""
     cov = Covariances(ss) if cov is None else cov
     groups = unit_groups(ss) if groups is None else groups
     inverse = InnovationsFactor(cov.riccati).inverse_diagonal()

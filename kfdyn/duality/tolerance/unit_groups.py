@@ -16,7 +16,7 @@ _TRIPLES = np.array([0, 3])  # [angular; linear]
 
 
 def unit_groups(ss: StateSpace) -> list[Starts]:
-    """First component of each group of one unit, node by node; a group ends where the next begins.
+    """Return the first component of each group of one unit, node by node; a group ends where the next begins.
 
     What is small must be told from what is 0, and an axis of the world is no unit: a lever of 1e-17 m along y says
     only that the lever along x was rounded. The three moments of a node have one unit, its three forces another, and
@@ -55,14 +55,14 @@ def unit_groups(ss: StateSpace) -> list[Starts]:
 
 
 def group_norms(block: Array, rows: Starts, cols: Starts) -> Array:
-    """Frobenius norm of each part of a block (r, c) whose rows and columns are of one unit: (groups, groups)."""
+    """Return the Frobenius norm of each part of a block (r, c) whose rows and columns are of one unit."""
     if not block.size:
         return np.zeros((len(rows), len(cols)))
     return np.sqrt(np.add.reduceat(np.add.reduceat(block**2, rows, axis=0), cols, axis=1))
 
 
 def group_gains(block: Array, rows: Starts, cols: Starts) -> Array:
-    """Largest gain of each such part, its spectral norm, (groups, groups): what a group's length may become.
+    """Return the spectral norm of each such part, (groups, groups): what a group's length may become.
 
     A rotation has gain 1, where its Frobenius norm is √3: over forty hinges in a row that is a factor of 1e9.
     """
@@ -75,7 +75,7 @@ def group_gains(block: Array, rows: Starts, cols: Starts) -> Array:
 
 
 def group_norm(vector: Array, starts: Starts) -> Array:
-    """Euclidean norm of each group of a vector (n,): (groups,)."""
+    """Return the Euclidean norm of each group of a vector (n,): (groups,)."""
     return np.sqrt(np.add.reduceat(vector**2, starts)) if len(vector) else np.zeros(0)
 
 

@@ -60,11 +60,11 @@ class Dual:
     leaves: list[np.ndarray] | None = None
 
     def log_determinant(self) -> float:
-        """Log det V of the covariance of the data, that of a flat root left out."""
+        """Return log det V of the covariance of the data, without that of a flat root."""
         return self.smooth.filt.covariances.logdet + self.logdet
 
     def quadratic(self, flat_roots: bool) -> FloatArray:
-        """(y − mean)*V⁻¹(y − mean), (batch,): a sum of squares at the optimum, nothing cancels."""
+        """Return (y − mean)*V⁻¹(y − mean), (batch,), as a sum of squares at the optimum."""
         ss, e = self.smooth.ss, self.noise.copy()
         for k in ss.tree.roots if flat_roots else ():
             e[:, ss.arrays.output[k] : ss.arrays.output[k + 1]] = 0.0
@@ -95,7 +95,7 @@ def solve_dual(model: OutwardTree, y: FloatArray, covariances: bool) -> Dual:
 
 
 def left_of(rows: Rows, x: Blocks) -> FloatArray:
-    """y − C x of rows, (batch, g, c)."""
+    """Return y − C x of rows, (batch, g, c)."""
     return rows.y - np.einsum("gcn,bgn->bgc", rows.C, x.flat[:, x.places(rows.at, rows.C.shape[2])])
 
 

@@ -91,8 +91,10 @@ class _Sizes(NamedTuple):
 def solve_exact(
     tree: Tree, branches: Branches, rows: list[Rows], flat_roots: bool
 ) -> tuple[list[Solved], list[Rows], float, FloatArray]:
-    """Eliminate all exact rows. Changes the branches; returns the steps, the noisy rows they leave on the parents,
-    the log det of what was divided out, and the sum of squares (batch,) of what was known at roots.
+    """Eliminate all exact rows; change the branches.
+
+    Return the steps, the noisy rows that they leave on the parents, the log det of what was divided out, and the sum of
+    squares (batch,) of what was known at roots.
     """
     steps: list[Solved] = []
     noisy: list[Rows] = []
@@ -119,7 +121,7 @@ def solve_exact(
 
 
 def _sizes(branches: Branches) -> _Sizes:
-    """The sizes of the branches before anything is solved."""
+    """Return the sizes of the branches before anything is solved."""
     B, out = branches.B, branches.u.like(np.empty(branches.u.flat.shape[-1]))
     for nodes, b in B.grouped():
         out.flat[out.places(nodes, b.shape[1])] = np.sqrt((b * b).sum(axis=2))
@@ -168,7 +170,7 @@ def _solve(tree: Tree, branches: Branches, rows: Rows, sizes: _Sizes, flat_roots
 
 
 def _svd(F: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Full singular value decompositions of F (g, c, n); S has c entries, zeros beyond n."""
+    """Return full singular value decompositions of F (g, c, n); S has c entries, zeros beyond n."""
     g, c, n = F.shape
     if c == n == 1:  # 10⁵ exact tips of one trait
         return np.where(F < 0.0, -1.0, 1.0), np.abs(F[:, 0]), np.ones((g, 1, 1))

@@ -8,8 +8,7 @@ import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.branching.exact import Solved
-from kfdyn.estimation.branching.grouped_blocks import adjoint, get_blocks, outer, put_blocks
-from kfdyn.estimation.branching.rows import Rows
+from kfdyn.estimation.branching.rows import Rows, adjoint, get_blocks, outer, put_blocks
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class BranchScore(NamedTuple):
 
 
 def undo(post: OutwardPosterior, step: Solved, sums: BranchScore, found: dict[int, RowScore]) -> RowScore:
-    """The chain rule through one step: A' = A − ΓCA, u' = u + Γ(y − Cu), W' = W − ΓΣΓ*, Γ = WC*Σ⁻¹, Σ = CWC*.
+    """Apply the chain rule through one step: A' = A − ΓCA, u' = u + Γ(y − Cu), W' = W − ΓΣΓ*, Γ = WC*Σ⁻¹, Σ = CWC*.
 
     Changes the sums into those of the branch before the step and returns the gradients of the exact rows. On the parent
     the step has left the row y − Cu = CA x(p) with noise Σ. Since y − C(A x̂(p) + u) = Σρ and x̂ − A x̂(p) − u = W s, all
@@ -80,7 +79,7 @@ def undo(post: OutwardPosterior, step: Solved, sums: BranchScore, found: dict[in
 
 
 def _undo_at_flat_root(post: OutwardPosterior, step: Solved, N: FloatArray, s: FloatArray) -> RowScore:
-    """The same at a flat root, where e₁ is free: no row is left, and the directions left free turn with C.
+    """Apply the chain rule at a flat root, where e₁ is free and the directions left free turn with C.
 
     They change log det N*PN and x̂ − u'; and no branch takes R in. The root's own sums are not needed any more.
     """
@@ -99,7 +98,7 @@ def _undo_at_flat_root(post: OutwardPosterior, step: Solved, N: FloatArray, s: F
 
 
 def add_outputs(post: OutwardPosterior, rows: Rows, score: RowScore, C: Blocks, R: Blocks, rho: FloatArray) -> None:
-    """Give the gradients of rows to the outputs that they were made of."""
+    """Add the gradients of rows to those of the outputs they were made of."""
     assert rows.made is not None and rows.outputs is not None
     back, size = adjoint(rows.made), int(post.model.n[rows.at[0]])
     start = np.concatenate([[0], np.cumsum(C.rows)])
@@ -119,7 +118,7 @@ def _add_noise(R: Blocks, at: IntArray, row: IntArray, column: IntArray, value: 
 def add_between(
     post: OutwardPosterior, noisy: list[Rows], exact: list[Rows], found: dict[int, RowScore], R: Blocks
 ) -> None:
-    """∂ℓ/∂R between a noisy and an exact row of one node: ½(ρρ₀* − C cov(x, ρ₀)), cov(ρ₀, x) = ∂ℓ/∂C₀ − ρ₀x̂*."""
+    """Add ∂ℓ/∂R between a noisy and an exact row of one node: ½(ρρ₀* − C cov(x, ρ₀)), cov(ρ₀, x) = ∂ℓ/∂C₀ − ρ₀x̂*."""
     start = np.concatenate([[0], np.cumsum(post.model.m)])
     for one in noisy:
         for other in exact:
@@ -139,7 +138,7 @@ def add_between(
 
 
 def expect_one_step(post: OutwardPosterior) -> None:
-    """A flat root whose exact rows came in several groups would need the gradient of its free directions."""
+    """Refuse a flat root whose exact rows came in several groups: the score lacks that case."""
     seen = [int(k) for step in post.dual.solved if step.flat for k in step.rows.at]
     twice = {k for k in seen if seen.count(k) > 1}
     if twice:
@@ -150,7 +149,7 @@ def expect_one_step(post: OutwardPosterior) -> None:
 
 
 def _expect_tips(post: OutwardPosterior, step: Solved) -> None:
-    """Rows are passed on to the parent whole, and from nodes that know nothing else; the score covers that case."""
+    """Refuse exact rows that are passed on to the parent in part, or from nodes with other data."""
     tree = post.model.tree
     inner = np.diff(tree.child_start)[step.rows.at] > 0
     others = [rows.at for rows in post.dual.noisy] + [s.rows.at for s in post.dual.solved if s is not step]

@@ -18,7 +18,7 @@ _CLEAR_ALONE = 1e-21  # of the noise of a state that is a single number, where n
 
 
 def branch_factors(W: Blocks, flat_roots: list[int]) -> Blocks:
-    """B with B B* = W, (n, n), of columns that are zero where W is singular; the identity at a flat root."""
+    """Return B with B B* = W, (n, n), whose columns are zero where W is singular; the identity at a flat root."""
     out = np.empty_like(W.flat)
     for nodes, w in W.grouped():
         out[W.places(nodes, w[0].size)] = factor_of(w).reshape(nodes.size, -1)
@@ -29,7 +29,7 @@ def branch_factors(W: Blocks, flat_roots: list[int]) -> Blocks:
 
 
 def factor_of(cov: FloatArray) -> FloatArray:
-    """B with B B* = cov (g, n, n), of columns that are orthogonal, and zero where cov is singular.
+    """Return B with B B* = cov (g, n, n), of orthogonal columns, zero where cov is singular.
 
     By eigenvalues in units of its own deviations: a Cholesky factor may mistake rounding for variance.
     """
@@ -42,7 +42,7 @@ def factor_of(cov: FloatArray) -> FloatArray:
 
 
 def variances(correlation: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues (g, n) of correlation matrices, 0 where one is singular, and eigenvectors (g, n, n)."""
+    """Return eigenvalues (g, n) of correlation matrices, 0 where one is singular, and eigenvectors (g, n, n)."""
     value, vector = np.linalg.eigh(correlation)
     return np.where(value > _RANK * value.shape[1], value, 0.0), vector
 

@@ -19,7 +19,7 @@ _SEEN = 1e-13  # of the information on a flat root, each state in its own units:
 
 
 def hinges(model: OutwardTree, branches: Branches, exact: bool) -> tuple[FloatArray, FloatArray, np.ndarray]:
-    """H = B* and R = 1 of the branches, flat, and their number of outputs; a flat root's are free."""
+    """Return H = B* and R = 1 of the branches, stacked, and their output sizes; a flat root's are free."""
     H, n = transposed(branches.B), model.n
     R = np.zeros(H.size)
     R[_diagonal(n)] = 1.0
@@ -29,7 +29,7 @@ def hinges(model: OutwardTree, branches: Branches, exact: bool) -> tuple[FloatAr
 
 
 def transposed(blocks: Blocks) -> FloatArray:
-    """The transposed blocks, flat."""
+    """Return the transposed blocks, stacked."""
     out = np.empty_like(blocks.flat)
     for nodes, b in blocks.grouped():
         if b.size:
@@ -40,7 +40,7 @@ def transposed(blocks: Blocks) -> FloatArray:
 def _flat_roots(
     roots: list[int], B: Blocks, H: FloatArray, R: FloatArray, n: np.ndarray, exact: bool
 ) -> tuple[FloatArray, FloatArray, np.ndarray]:
-    """A root of which nothing is known has a hinge without rotor: H = N*, R = 0, N its directions still free."""
+    """Give a flat root a hinge without rotor: H = N*, R = 0, N its directions still free."""
     m = n.copy()
     H_parts, R_parts = Blocks(H, n, n), Blocks(R, n, n)
     if not exact or all((B[k] == np.eye(n[k])).all() for k in roots):
@@ -60,7 +60,7 @@ def _flat_roots(
 
 
 def _diagonal(n: np.ndarray) -> np.ndarray:
-    """Places of the diagonal entries of square blocks one after the other."""
+    """Return the places of the diagonal entries of stacked square blocks."""
     nodes = np.repeat(np.arange(n.size), n)
     within = np.arange(nodes.size) - offsets_of(n)[nodes]
     return offsets_of(n * n)[nodes] + within * (n[nodes] + 1)

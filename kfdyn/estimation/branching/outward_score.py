@@ -28,7 +28,7 @@ from kfdyn.estimation.branching.exact_score import (
     expect_one_step,
     undo,
 )
-from kfdyn.estimation.branching.grouped_blocks import adjoint, get_blocks, outer, put_blocks
+from kfdyn.estimation.branching.rows import adjoint, get_blocks, outer, put_blocks
 from kfdyn.estimation.branching.square_root_dual import solve_by_roots
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.precision.cancellation import TOLERABLE, level_of_caller
@@ -178,7 +178,7 @@ def _warn_of_lost_digits(dual: Dual, model: OutwardTree) -> None:
 
 
 def _branches(dual: Dual, model: OutwardTree) -> BranchScore:
-    """∂ℓ/∂A, ∂ℓ/∂W, ∂ℓ/∂u of the branches that the dual model was made of."""
+    """Return ∂ℓ/∂A, ∂ℓ/∂W, ∂ℓ/∂u of the branches that the dual model was made of."""
     S, P_plus, A, n = dual.smooth.S, dual.smooth.filt.covariances.P_plus, dual.branches.A, model.n
     seen = Blocks(np.zeros((1, A.flat.size)), A.rows, A.cols)
     for nodes, a in A.grouped():
@@ -191,7 +191,7 @@ def _branches(dual: Dual, model: OutwardTree) -> BranchScore:
 
 
 def _rows(dual: Dual) -> dict[int, RowScore]:
-    """Gradients of the rows of unit noise."""
+    """Return the gradients of the rows of unit noise."""
     found = {}
     for i, rows in enumerate(dual.noisy):
         c, n = rows.C.shape[1:]

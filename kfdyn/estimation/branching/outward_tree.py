@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError, SingularError
-from kfdyn.estimation.branching.batch import OutwardBatch
 from kfdyn.estimation.branching.factors import branch_factors, expect_clear
-from kfdyn.estimation.branching.posterior import OutwardPosterior
+from kfdyn.estimation.branching.posterior import OutwardBatch, OutwardPosterior
 from kfdyn.estimation.branching.square_root_dual import solve
 from kfdyn.estimation.inference.missing_data import named, patterns
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, real_array
@@ -22,7 +21,7 @@ from kfdyn.estimation.model.tree import Tree
 from kfdyn.estimation.model.validation import expect_covariance, expect_finite, expect_size
 
 if TYPE_CHECKING:
-    from kfdyn.estimation.branching.batch import OutwardBatch
+    from kfdyn.estimation.branching.posterior import OutwardBatch
 
 
 class OutwardTree:
@@ -247,7 +246,7 @@ def _roots(
     root_cov: FloatArray | None,
     W: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """The stacked u with the roots' prior means in it, and W with their prior covariances."""
+    """Return the stacked u with the roots' prior means in it, and W with their prior covariances."""
     roots = tree.roots
     u = np.zeros(int(n.sum())) if mean is None else np.array(real_array(mean, "mean"))
     if u.shape != (int(n.sum()),) or not np.isfinite(u).all():

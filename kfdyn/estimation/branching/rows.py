@@ -39,7 +39,7 @@ class Rows:
     child: IntArray | None = None
 
     def take(self, members: IntArray) -> Rows:
-        """Some of the nodes."""
+        """Return the rows of some of the nodes."""
         made = None if self.made is None else self.made[members]
         outputs, child = (None if v is None else v[members] for v in (self.outputs, self.child))
         return Rows(self.at[members], self.C[members], self.y[:, members], made, outputs, child)
@@ -66,7 +66,7 @@ def split_rows(tree: Tree, C: Blocks, R: Blocks, y: FloatArray) -> tuple[list[Ro
 
 
 def _groups(C: Blocks, seen: np.ndarray, start: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """(nodes, kept outputs) of all nodes with equal sizes and equal pattern of missing outputs."""
+    """Yield (nodes, kept outputs) of all nodes with equal sizes and equal pattern of missing outputs."""
     assert C.cols is not None
     most = int(C.rows.max(initial=0))
     within = np.arange(most)
@@ -86,7 +86,7 @@ def _groups(C: Blocks, seen: np.ndarray, start: IntArray) -> Iterator[tuple[IntA
 
 
 def _combinations(r: FloatArray) -> Iterator[tuple[IntArray, bool, FloatArray, float]]:
-    """(members, whether exact, combinations of outputs, log det) of noise covariances r (g, o, o).
+    """Yield (members, whether exact, combinations of outputs, log det) of noise covariances r (g, o, o).
 
     Noisy outputs are whitened by L⁻¹, r = L L*; a singular r is turned into noisy and exact combinations.
     """
@@ -117,7 +117,7 @@ def _combinations(r: FloatArray) -> Iterator[tuple[IntArray, bool, FloatArray, f
 
 
 def _noises(r: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Deviations (g, o) of the outputs, 1 where there is no noise, and the correlations' eigenvalues and vectors.
+    """Return deviations (g, o) of the outputs, 1 where there is no noise, and the correlations' eigenpairs.
 
     In units of its own deviation every output's noise is 1, so that eigenvalues tell which combinations are exact and
     not which trait was written in large numbers. An output without noise gets a negative eigenvalue for itself, lest
@@ -132,10 +132,32 @@ def _noises(r: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _expect_maps(tree: Tree, rows: Rows) -> None:
-    """An exact output that sees no state has no density."""
+    """Refuse an exact output that sees no state."""
     blind = np.flatnonzero(~np.all(np.any(rows.C, axis=2), axis=1))
     if blind.size:
         raise ModelError(
             f"{tree.label(int(rows.at[blind[0]]))} has an exact output whose row of C is zero, so it measures nothing; "
             "remove the output, or give it a noise R"
         )
+
+
+def get_blocks(blocks: Blocks, nodes: IntArray, *shape: int) -> FloatArray:
+    """Return the blocks of some nodes of one shape, (..., g, *shape)."""
+    flat = blocks.flat[..., blocks.places(nodes, int(np.prod(shape)))]
+    return flat.reshape(*blocks.flat.shape[:-1], nodes.size, *shape)
+
+
+def put_blocks(blocks: Blocks, nodes: IntArray, value: FloatArray) -> None:
+    """Replace the blocks of some nodes by value (..., g, r, c)."""
+    size = value.shape[-2] * value.shape[-1]
+    blocks.flat[..., blocks.places(nodes, size)] = value.reshape(*value.shape[:-2], size)
+
+
+def outer(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the products a b* of stacked vectors."""
+    return a[..., :, None] * b[..., None, :]
+
+
+def adjoint(a: FloatArray) -> FloatArray:
+    """Return the transposes of stacked matrices."""
+    return np.swapaxes(a, -1, -2)

@@ -21,8 +21,7 @@ from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.branching.dual import Dual, solve_dual
 from kfdyn.estimation.branching.exact import Branches, solve_exact
 from kfdyn.estimation.branching.flat_roots import expect_resolved, hinges, name_direction, transposed
-from kfdyn.estimation.branching.grouped_blocks import get_blocks
-from kfdyn.estimation.branching.rows import Rows, split_rows
+from kfdyn.estimation.branching.rows import Rows, get_blocks, split_rows
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
@@ -42,7 +41,7 @@ _OF_DEVIATION = 1e-7  # of its standard deviation: the next pass would change no
 
 
 def solve(model: OutwardTree, y: FloatArray, covariances: bool) -> Dual:
-    """Solve the dual model of a tree with data y (batch, Σm); by roots where informations would drown."""
+    """Solve the dual model of a tree with data y (batch, Σm); in square-root form where small informations drown."""
     if model.n.max(initial=0) <= 1:
         return solve_dual(model, y, covariances)
     try:
@@ -72,7 +71,7 @@ def _drowned(dual: Dual) -> bool:
 
 
 def solve_by_roots(model: OutwardTree, y: FloatArray) -> Dual:
-    """Build the dual model with its rows as leaves, and smooth it in deviations from the mean until that rests."""
+    """Build the dual model with its rows as leaves; smooth deviations from the mean until it stops moving."""
     tree, u, flat_roots = model.tree, np.repeat(model.mean[None], len(y), axis=0), model.root_cov is None
     about, ss, states = np.zeros_like(u), None, int((model.n**2).sum())
     for _ in range(_PASSES):
@@ -114,7 +113,7 @@ def solve_by_roots(model: OutwardTree, y: FloatArray) -> Dual:
 
 
 def _deviations(model: OutwardTree, y: FloatArray, u: FloatArray, about: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """y − C x and u + A x(p) − x about states x: small differences, taken with as many digits as there are."""
+    """Return y − C x and u + A x(p) − x about states x, without cancellation."""
     x = Blocks(about.astype(np.longdouble), model.n)
     outputs = Blocks(y.astype(np.longdouble), model.m)
     for nodes, c in model.C.grouped():
@@ -132,7 +131,7 @@ def _deviations(model: OutwardTree, y: FloatArray, u: FloatArray, about: FloatAr
 
 
 def _state_space(model: OutwardTree, branches: Branches, noisy: list[Rows], exact: bool) -> StateSpace:
-    """The dual model of branches, and of rows as leaves of unit inertia on φ = C*."""
+    """Build the dual model of branches, and of rows as leaves of unit inertia on φ = C*."""
     tree, sizes = model.tree, [model.n, *(np.full(rows.at.size, rows.C.shape[1]) for rows in noisy)]
     n = np.concatenate(sizes)
     parent = np.concatenate([tree.parent, *(rows.at for rows in noisy)])

@@ -42,7 +42,7 @@ class EntryVerdict(Verdict):
 
 
 def scatter(samples: ArrayLike, mean_known: bool = True) -> Array:
-    """Σ x x* over all leading axes of samples (..., d); about their own mean unless the mean is known, 0.
+    """Return Σ x x* over all leading axes of samples (..., d), about their own mean unless the mean is known, 0.
 
     Parameters
     ----------
@@ -81,8 +81,6 @@ def covariance_test(
     *,
     method: Literal["exact", "bartlett"] = "exact",
     rank: int | None = None,
-    rtol: float = 1e-11,
-    scale: ArrayLike | None = None,
 ) -> Verdict:
     """Test Cov = Σ by the likelihood ratio n(tr SΣ^-1 − log det SΣ^-1 − d), on the range of Σ.
 
@@ -100,8 +98,8 @@ def covariance_test(
     method : {"exact", "bartlett"}
         Null distribution: by inversion of its cumulant generating function, right for every n ≥ d; or
         Bartlett's corrected χ², right for n ≫ d².
-    rank, rtol, scale
-        How the range of Σ is found, see `whitening`.
+    rank : int, optional
+        Rank of Σ, if theory knows it, see `whitening`.
 
     Returns
     -------
@@ -119,14 +117,14 @@ def covariance_test(
     (True, True)
     """
     W, n, dof_n = counted_scatter(samples_or_scatter, n, mean_known)
-    space = whitening(_fit(Sigma, W), rank, rtol, scale)
+    space = whitening(_fit(Sigma, W), rank)
     return whitened_covariance_test(W, space, n, dof_n, method)
 
 
 def whitened_covariance_test(
     W: Array, space: Whitening, n: int, dof_n: int, method: Literal["exact", "bartlett"] = "exact"
 ) -> Verdict:
-    """`covariance_test` of a scatter matrix W (d, d) on a range that is already known."""
+    """Test a scatter matrix W (d, d) as `covariance_test` does, on a known range."""
     null = LikelihoodRatioNull.covariance(space.rank, dof_n)
     statistic = dof_n * stein_loss(space.inside.T @ W @ space.inside / dof_n)
     if statistic == np.inf:  # S singular: n ≥ r distinct normal samples never do that
@@ -137,7 +135,7 @@ def whitened_covariance_test(
 
 
 def whitened_mean_test(m: Array, space: Whitening, n: int) -> Verdict:
-    """`mean_test` of a mean m (d,) on a range that is already known."""
+    """Test a mean m (d,) as `mean_test` does, on a known range."""
     from scipy.stats import chi2
 
     statistic = float(n * ((m @ space.inside) ** 2).sum())
@@ -147,7 +145,7 @@ def whitened_mean_test(m: Array, space: Whitening, n: int) -> Verdict:
 
 
 def stein_loss(S: Array) -> float:
-    """Stein's loss tr S − log det S − d ≥ 0, infinite if S is singular.
+    """Return Stein's loss tr S − log det S − d ≥ 0, infinite if S is singular.
 
     By eigenvalues 1 + e as Σ e − log(1 + e), which does not cancel; for many dimensions by the Cholesky factor, whose
     rounding, dε, is then nothing beside the loss, d²/2n or more.
@@ -163,15 +161,7 @@ def stein_loss(S: Array) -> float:
     return float((np.diag(S) - 1).sum() - 2 * np.log(pivots).sum())
 
 
-def mean_test(
-    mean: ArrayLike,
-    Sigma: ArrayLike,
-    n: int,
-    *,
-    rank: int | None = None,
-    rtol: float = 1e-11,
-    scale: ArrayLike | None = None,
-) -> Verdict:
+def mean_test(mean: ArrayLike, Sigma: ArrayLike, n: int) -> Verdict:
     """Test E[x] = 0 by n m*Σ^+m ~ χ²(rank Σ), m the mean of n samples.
 
     Parameters
@@ -182,8 +172,6 @@ def mean_test(
         Covariance of one sample, of any rank. A mean outside its range gets p = 0.
     n : int
         Number of samples.
-    rank, rtol, scale
-        How the range of Σ is found, see `whitening`.
 
     Returns
     -------
@@ -200,7 +188,7 @@ def mean_test(
         raise ShapeError(f"the mean has shape {m.shape}; give one flat vector")
     if not (np.isfinite(m).all() and n >= 1):
         raise ModelError("the mean has entries that are not finite, or n < 1")
-    return whitened_mean_test(m, whitening(_fit(Sigma, m), rank, rtol, scale), n)
+    return whitened_mean_test(m, whitening(_fit(Sigma, m)), n)
 
 
 def largest_entry_test(
@@ -262,7 +250,7 @@ def largest_entry_test(
 
 
 def counted_scatter(samples_or_scatter: ArrayLike, n: int | None, mean_known: bool) -> tuple[Array, int, int]:
-    """Scatter matrix, number of samples, degrees of freedom of the scatter, from samples or a scatter."""
+    """Return scatter matrix, number of samples and degrees of freedom, from samples or a scatter."""
     if n is None:
         x = np.asarray(samples_or_scatter, float)
         W, n = scatter(x, mean_known), int(np.prod(x.shape[:-1]))

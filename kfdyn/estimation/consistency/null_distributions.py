@@ -76,12 +76,12 @@ class LikelihoodRatioNull:
 
     @classmethod
     def covariance(cls, d: int, n: float) -> LikelihoodRatioNull:
-        """Null of LR = n(tr S − log det S − d), S = W/n, for the hypothesis Cov = I in d dimensions."""
+        """Make the null of LR = n(tr S − log det S − d), S = W/n, for the hypothesis Cov = I in d dimensions."""
         return cls(np.ones(d), d * (d + 1) // 2, n)
 
     @classmethod
     def independence(cls, sizes: Sequence[int], n: float) -> LikelihoodRatioNull:
-        """Null of LR = −n log(det W / Π det W_kk) for independence of blocks of the given sizes."""
+        """Make the null of LR = −n log(det W / Π det W_kk) for independence of blocks of the given sizes."""
         m = np.asarray(sizes)
         d = int(m.sum())
         weights = 1.0 - (m[:, None] > np.arange(d)).sum(0)
@@ -93,11 +93,11 @@ class LikelihoodRatioNull:
         return self._derivatives(self._v0)[0]
 
     def cgf(self, s: ArrayLike) -> NDArray[Any]:
-        """K(s) = log E exp(s LR), off the cut s ≥ ½(1 − (d − 1)/n) of the complex plane, shape of s."""
+        """Return K(s) = log E exp(s LR), off the cut s ≥ ½(1 − (d − 1)/n) of the complex plane, shape of s."""
         return self._cgf(self._v0 - 2 * self.n * np.asarray(s))
 
     def sf(self, x: ArrayLike, method: Literal["exact", "bartlett"] = "exact") -> Array:
-        """P(LR > x), shape of x.
+        """Return P(LR > x), shape of x.
 
         "exact" inverts the cumulant generating function, O(100 d) for each x. "bartlett" is χ²(f) after
         division by the mean to first order, 1 + Σ c_i(i²/2 + i + 1/3)/(nf), and needs n ≫ d².
@@ -114,7 +114,7 @@ class LikelihoodRatioNull:
         return np.vectorize(self._tail, otypes=[float])(x)
 
     def _tail(self, x: float) -> float:
-        """P(LR > x) = (1/2πi) ∫ exp(K(s) − sx) ds/s, upwards and to the right of s = 0 (to its left: −P(LR < x))."""
+        """Return P(LR > x) = (1/2πi) ∫ exp(K(s) − sx) ds/s, upwards and to the right of s = 0 (else −P(LR < x))."""
         if not self.dof or x <= 0:
             return 1.0
         if x == np.inf:
@@ -149,7 +149,7 @@ class LikelihoodRatioNull:
         return self.n - len(self.weights) + 1.0
 
     def _cgf(self, v: NDArray[Any]) -> NDArray[Any]:
-        """K at ν = v + d − 1, v complex and off the negative axis."""
+        """Return K at ν = v + d − 1, v complex and off the negative axis."""
         from scipy.special import log1p
 
         i = np.arange(len(self.weights))
@@ -164,7 +164,7 @@ class LikelihoodRatioNull:
         return np.asarray(change.sum(-1) - 0.5 * self.dof * np.log((v + base) / self.n))
 
     def _derivatives(self, v: float) -> tuple[float, float]:
-        """K' = nf/ν − 2n Σ c g' and K'' = 2n²f/ν² + 4n² Σ c g'', at real v > 0."""
+        """Return K' = nf/ν − 2n Σ c g' and K'' = 2n²f/ν² + 4n² Σ c g'', at real v > 0."""
         n, i = self.n, np.arange(len(self.weights))
         nu = v + len(self.weights) - 1.0
         gap = v + (len(self.weights) - 1.0 - i)
@@ -188,7 +188,7 @@ class LikelihoodRatioNull:
 
 
 def _stirling(a: NDArray[Any]) -> NDArray[Any]:
-    """ϱ(a), the remainder of log Γ after Stirling's leading terms, a complex and off the negative axis."""
+    """Return ϱ(a), the remainder of log Γ after Stirling's leading terms, a complex and off the negative axis."""
     from scipy.special import loggamma
 
     # The series is good where |a| cos²(½ arg a) is large, not where |a| is.
@@ -201,7 +201,7 @@ def _stirling(a: NDArray[Any]) -> NDArray[Any]:
 
 
 def _stirling_derivatives(a: Array) -> tuple[Array, Array]:
-    """ϱ'(a) and ϱ''(a), a real and positive."""
+    """Return ϱ'(a) and ϱ''(a), a real and positive."""
     from scipy.special import digamma, polygamma
 
     large, small = np.maximum(a, 10.0), np.minimum(a, 10.0)
@@ -215,7 +215,7 @@ def _stirling_derivatives(a: Array) -> tuple[Array, Array]:
 
 
 def entry_score(y: ArrayLike, rho: ArrayLike, n: float) -> Array:
-    """Normal score of one entry y of a sample covariance: N(0, 1) whatever the skewness of its law.
+    """Return the normal score of one entry y of a sample covariance: N(0, 1) whatever the skewness of its law.
 
     For n pairs of unit normals of correlation ρ, the sum of products n·y is ½[(1 + ρ)A − (1 − ρ)B], A and B
     independent χ²(n), so K(s) = −(n/2) log(1 − 2ρs − (1 − ρ²)s²), whose saddlepoint is the root

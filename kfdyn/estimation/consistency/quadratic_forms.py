@@ -44,7 +44,7 @@ class QuadraticVerdict:
 
 
 def nis(filt: Any) -> QuadraticVerdict:
-    """Normalised innovations squared, Σ_k ε*D^-1ε ~ χ²(Σm_k) over the observed outputs (THEORY section 5).
+    """Compute normalised innovations squared, Σ_k ε*D^-1ε ~ χ²(Σm_k) over the observed outputs (THEORY section 5).
 
     Parameters
     ----------
@@ -83,15 +83,8 @@ def nis(filt: Any) -> QuadraticVerdict:
     return _quadratic(np.asarray((eps * nu).sum(-1)), int(observed.sum()), np.zeros(eps.shape[:-1]), 0.0)
 
 
-def nees(
-    error: ArrayLike,
-    covariance: ArrayLike,
-    *,
-    rank: int | None = None,
-    rtol: float = 1e-11,
-    scale: ArrayLike | None = None,
-) -> QuadraticVerdict:
-    """Normalised estimation error squared, e*C^+e ~ χ²(rank C).
+def nees(error: ArrayLike, covariance: ArrayLike, *, scale: ArrayLike | None = None) -> QuadraticVerdict:
+    """Compute normalised estimation errors squared, e*C^+e ~ χ²(rank C).
 
     Parameters
     ----------
@@ -100,8 +93,8 @@ def nees(
     covariance : (d, d)
         The covariance claimed for them, of any rank: x − x̂ has rank Σn − Σm when R = 0. A run whose error
         leaves the range of C by more than rounding has p = 0.
-    rank, rtol, scale
-        How that range is found, see `whitening`.
+    scale : (d,), optional
+        Units in which rounding is small, such as the prior standard deviations, see `whitening`.
 
     Returns
     -------
@@ -125,7 +118,7 @@ def nees(
         raise ShapeError(f"error has shape {e.shape}, covariance {C.shape}; they must be (..., d) and (d, d)")
     if not np.isfinite(e).all():
         raise ModelError("error holds NaN or infinite entries; drop what is missing first")
-    space = whitening(C, rank, rtol, scale)
+    space = whitening(C, scale=scale)
     outside = ((e @ space.outside) ** 2).max(axis=-1, initial=0.0)
     return _quadratic(((e @ space.inside) ** 2).sum(-1), space.rank, np.asarray(outside), space.tolerance)
 

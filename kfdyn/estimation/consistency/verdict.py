@@ -1,4 +1,4 @@
-"""What a statistical test returns, and how many of them are read together."""
+"""Results of a statistical test, and Holm's rule for several of them."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def tree_portmanteau(
 def _pairs(
     parent: NDArray[np.int_], m: NDArray[np.int_], seen: NDArray[np.bool_], lags: int
 ) -> tuple[NDArray[np.int_], NDArray[np.int_], NDArray[np.int_]]:
-    """Index pairs (own output, ancestor's output), sorted by the entry (lag, i, j) they are summed in."""
+    """Return index pairs (own output, ancestor's output), sorted by the entry (lag, i, j) they are summed in."""
     node = np.repeat(np.arange(len(m)), m)
     start = np.cumsum(m) - m
     within = np.arange(len(node)) - start[node]

@@ -37,7 +37,7 @@ class Whitening(NamedTuple):
 
 
 def deviations(variance: Array, scale: ArrayLike | None, rtol: float) -> tuple[Array, NDArray[np.bool_]]:
-    """Units (d,) in which the components of a covariance are measured, and which of them vary at all."""
+    """Return the units (d,) of a covariance's components, and which of them vary at all."""
     for wrong, what in (
         (~np.isfinite(variance), "a variance that is not finite"),
         (variance < 0, "a negative variance"),
@@ -128,7 +128,7 @@ def _flaw(Sigma: Array, unit: Array, names: Sequence[str]) -> str:
 
 
 def _triangular(unit: Array, rtol: float) -> Array | None:
-    """L^-* of a matrix LL* whose eigenvalues all exceed rtol, as 1/Σ|L^-1|² ≤ the smallest does; else None."""
+    """Return L^-* of a matrix LL* whose eigenvalues all exceed rtol, as 1/Σ|L^-1|² ≤ the smallest does; else None."""
     from scipy.linalg import LinAlgError, cholesky
     from scipy.linalg.lapack import dtrtri
 

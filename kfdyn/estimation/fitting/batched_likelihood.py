@@ -126,7 +126,7 @@ def _evaluated(models: list[StateSpace], T: FloatArray, gradient: bool) -> tuple
 def _slope(
     build: Build, derivative: Derivative | None, theta: FloatArray, model: StateSpace, g: Any
 ) -> FloatArray | list[float]:
-    """Gradient in the parameters of a model, from its score."""
+    """Return the gradient in the parameters of a model, from its score."""
     if hasattr(build, "pullback"):
         return build.pullback(theta, g)
     if derivative is not None:

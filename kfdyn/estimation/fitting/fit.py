@@ -13,8 +13,7 @@ from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.fitting.newton_polish import settle
 from kfdyn.estimation.fitting.objective import Derivative, Objective
 from kfdyn.estimation.fitting.search import Found, Search
-from kfdyn.estimation.fitting.transformed_objective import Problem
-from kfdyn.estimation.fitting.transforms import Bounds, Transform
+from kfdyn.estimation.fitting.transformed_objective import Bounds, Problem, Transform
 from kfdyn.estimation.model.blocks import real_array
 
 _PATIENCE = 2.0  # seconds before progress is shown
@@ -150,7 +149,7 @@ def fit(
 
 
 def _fit_series(model: Any, theta0: Any, y: Any, derivative: Any, names: Any, options: dict[str, Any]) -> Any:
-    """The fit of a ready-made model of a series, (model, y) or (model, theta0, y)."""
+    """Fit a ready-made model of a series, given (model, y) or (model, theta0, y)."""
     if derivative is not None or names is not None:
         raise ModelError(f"{model!r} has its own names and derivatives; leave names= and derivative= out")
     return model.fit(theta0, **options) if y is None else model.fit(y, theta0=theta0, **options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -26,7 +25,7 @@ _UNKNOWN = 1e-6  # eigenvalue of the information, scaled to unit diagonal, below
 
 
 class Diagnostics(NamedTuple):
-    """Return True if the standardised innovations are what they should be: white, standard and normal.
+    """p-values of tests that the standardised innovations are white, standard and normal.
 
     Attributes
     ----------
@@ -186,7 +185,7 @@ class Fit:
         return tuple(told)
 
     def conf_int(self, alpha: float = 0.05) -> FloatArray:
-        """Intervals of confidence 1 − alpha, (p, 2).
+        """Return confidence intervals of level 1 − alpha, (p, 2).
 
         Those of a parameter with a bound are taken where the search is free, on log θ or the like, and so lie within.
         """
@@ -205,7 +204,7 @@ class Fit:
 
     @cached_property
     def n_flat(self) -> int:
-        """Number of states of which nothing is known beforehand, those of each series: the data estimate them too."""
+        """Number of flat states of all series: the data estimate them too."""
         model = self.model
         if isinstance(model, StateSpace):
             own = 0 if model.flat is None else model.flat.size
@@ -254,10 +253,10 @@ class Fit:
         """
         model, T = self._inward, self._problem.objective.T
         if T.ndim == 1:
-            return _standardised(kalman_filter(model, T))
+            return standardised(kalman_filter(model, T))
         rows, groups = T.reshape(-1, T.shape[-1]), patterns(T)
         parts = [rows[entries] for entries in groups]  # a series without a measurement has no innovation
-        found = [part if np.isnan(part).all() else _standardised(kalman_filter(model, part)) for part in parts]
+        found = [part if np.isnan(part).all() else standardised(kalman_filter(model, part)) for part in parts]
         return gathered(T.shape[:-1], groups, found)
 
     def diagnostics(self, lags: int | None = None) -> Diagnostics:
@@ -290,7 +289,7 @@ class Fit:
         )
 
     def summary(self, alpha: float = 0.05) -> str:
-        """Table of the estimate, as people know it from statsmodels."""
+        """Return the table of the estimate, in the style of statsmodels."""
         from kfdyn.estimation.fitting.table import summary
 
         return summary(self, alpha)
@@ -299,8 +298,8 @@ class Fit:
         return self.summary()
 
 
-def _standardised(filt: Any) -> FloatArray:
-    """D^-½ε of series that lack the same measurements, (..., Σm_k); NaN where there is none."""
+def standardised(filt: Any) -> FloatArray:
+    """Return D^-½ε of series that lack the same measurements, (..., Σm_k); NaN where there is none."""
     ss = filt.ss
     if ss.flat is None:
         e = apply_lower(filt.covariances, filt.eps_centered, inverse=True, transposed=False)
@@ -316,7 +315,7 @@ def _standardised(filt: Any) -> FloatArray:
 
 
 def _portmanteau(model: StateSpace, e: FloatArray, lags: int) -> float:
-    """p-value of Ljung and Box's statistic, n(n + 2) Σ r²/(n − lag), over pairs of a node and its ancestor."""
+    """Return the p-value of Ljung and Box's n(n + 2) Σ r²/(n − lag), over pairs of a node and its ancestor."""
     from scipy.stats import chi2
 
     owner = np.repeat(np.arange(len(model)), model.m)
@@ -334,8 +333,3 @@ def _portmanteau(model: StateSpace, e: FloatArray, lags: int) -> float:
         r = float((values[mine] * values[theirs]).sum()) / power
         statistic += r * r / max(n - lag, 1)
     return float(chi2.sf(n * (n + 2) * statistic, lags))
-
-
-def named(values: FloatArray, names: Sequence[str]) -> dict[str, float]:
-    """Parameters by name."""
-    return {name: float(value) for name, value in zip(names, values)}

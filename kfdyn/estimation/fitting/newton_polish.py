@@ -1,4 +1,4 @@
-"""Newton steps for the last digits of a fit, and the message that says how it ended."""
+"""Polish a fit by Newton steps, and say how it ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_MAXIMUM = (
 
 
 def settle(problem: Problem, found: Found, names: list[str]) -> Fit:
-    """Newton steps, where the search has left something; and say how it ended."""
+    """Take Newton steps where the search left something, and say how it ended."""
     problem.held[:], problem.scale[:] = found.held, found.scale
     z, at, held = found.z, found.at, ~np.isnan(found.held)
     if found.message is ENDLESS:
@@ -71,12 +71,12 @@ def settle(problem: Problem, found: Found, names: list[str]) -> Fit:
 
 
 def _steepest(problem: Problem, gradient: FloatArray) -> float:
-    """Largest slope, each parameter on its own scale."""
+    """Return the largest slope, each parameter on its own scale."""
     return float(np.abs(gradient * problem.scale).max(initial=0.0))
 
 
 def newton(problem: Problem, information: FloatArray, gradient: FloatArray) -> FloatArray:
-    """I⁻¹g on the directions in which the information is positive; 0 where that is not known."""
+    """Return I⁻¹g on the directions in which the information is positive; 0 elsewhere."""
     known = np.isfinite(np.diagonal(information))
     part, slope = information[np.ix_(known, known)], gradient[known]
     scale = np.sqrt(np.abs(np.diagonal(part)))

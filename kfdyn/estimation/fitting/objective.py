@@ -46,7 +46,7 @@ def expect_one_length(T: Any, name: str) -> None:
 
 
 def stacked(model: Any, T: ArrayLike) -> FloatArray:
-    """Measurements as the model stacks them, (..., Σm_k), of all that its filter accepts."""
+    """Return measurements as the model stacks them, (..., Σm_k)."""
     return model.check_outputs(T, "T", allow_nan=True) if isinstance(model, StateSpace) else real_array(T, "T")
 
 
@@ -68,7 +68,7 @@ class Objective:
 
     @cached_property
     def groups(self) -> list[FloatArray]:
-        """Series of T by what they lack, without those that lack all: their likelihood is 1, under flat priors too."""
+        """Series of T grouped by what they lack; series without a measurement are left out."""
         groups = list(by_pattern(self.T))
         return [T for T in groups if not np.isnan(T).all()] or groups
 
@@ -84,7 +84,7 @@ class Objective:
 
     @property
     def n_series(self) -> int:
-        """Number of series that have a measurement; the others say nothing of a flat state, nor of anything else."""
+        """Number of series that have a measurement."""
         return sum(int(np.prod(T.shape[:-1])) for T in self.groups if not np.isnan(T).all())
 
     def model(self, theta: FloatArray) -> Any:
@@ -99,7 +99,7 @@ class Objective:
         return model
 
     def value(self, theta: FloatArray) -> float:
-        """ℓ alone."""
+        """Return ℓ alone."""
         self.evaluations += 1
         if hasattr(self.build, "evaluate"):
             return self.constant + sum(self.build.evaluate(theta, T)[0] for T in self.groups)
@@ -109,7 +109,7 @@ class Objective:
     def __call__(
         self, theta: FloatArray, path: Path, z: FloatArray, slope: FloatArray, size: Callable[[], Any], edge: Any
     ) -> tuple[float, FloatArray]:
-        """ℓ and ∂ℓ/∂z at θ = path(z), whose slope is dθ/dz.
+        """Return ℓ and ∂ℓ/∂z at θ = path(z), whose slope is dθ/dz.
 
         ``size()`` is how far numbers may change before the model is another; ``edge`` marks those that may only grow.
         """
@@ -144,7 +144,7 @@ class Objective:
 
 
 def by_pattern(T: FloatArray) -> Iterator[FloatArray]:
-    """The series of a batch, those with the same measurements missing together."""
+    """Yield the series of a batch, those with the same measurements missing together."""
     if T.ndim == 0:
         raise ShapeError("T must have at least one axis, which stacks the outputs of all nodes")
     if T.ndim == 1:
@@ -188,7 +188,7 @@ def _flat(blocks: Any) -> FloatArray:
 def by_differences(
     build: Build, x: FloatArray, i: int, step: float, model: Any, scores: Sequence[Any], edge: bool = False
 ) -> float:
-    """∂ℓ/∂x_i from the score and from differences of what ``build`` makes around x, which is ``model``.
+    """Return ∂ℓ/∂x_i from the score and differences of what ``build`` makes around x, which is ``model``.
 
     The step is shortened where there is no model at its end, and where the halves of a difference are not alike: a
     parameter of 1e-8 is moved by less than one of 1. Where rounding is more of a difference than that, it is made
@@ -262,7 +262,7 @@ def _slope(
 
 
 def _along(gradient: Any, model: Any, change: dict[str, Any]) -> float:
-    """⟨∂ℓ/∂blocks, change⟩, over all series; a change is an array or a sequence of blocks."""
+    """Return ⟨∂ℓ/∂blocks, change⟩ over all series; a change is an array or a sequence of blocks."""
     total = 0.0
     for name, given in change.items():
         if name not in _names(model):

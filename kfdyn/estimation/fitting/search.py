@@ -1,4 +1,4 @@
-"""The search for a maximum: BFGS on free parameters, and bounds as hypotheses that are tested.
+"""Search for a maximum: BFGS on free parameters, and bounds as hypotheses that are tested.
 
 A parameter that falls far towards a bound is put there if the likelihood is not the worse for it and does not rise
 from there into the interior. Where the search then ends, every such parameter is tested again: if the likelihood rises
@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.estimation.fitting.bfgs import PAUSED, ROUNDED, STUCK, TIRED, Descent
-from kfdyn.estimation.fitting.line_search import Point
+from kfdyn.estimation.fitting.bfgs import PAUSED, ROUNDED, STUCK, TIRED, Descent, Point
 from kfdyn.estimation.fitting.transformed_objective import Evaluation, Problem
 from kfdyn.estimation.model.blocks import FloatArray
 
@@ -72,7 +71,7 @@ class Search:
         self.slope = self.descent.at.gradient.copy()
 
     def run(self) -> Found:
-        """Until the first-order conditions hold, or nothing helps."""
+        """Search until the first-order conditions (KKT) hold, or nothing helps."""
         sound, why = False, TIRED
         for _ in range(20 + 20 * self.z0.size):
             if self._endless():
@@ -96,7 +95,7 @@ class Search:
         return Found(self.z, self.at, why, self.descent.iterations, held, sound, fell, scale, self._noise())
 
     def _descent(self) -> Descent:
-        """A search that begins here, on the present scale."""
+        """Begin a descent here, on the present scale."""
         t, point = self.problem.transform, self._point(self.z, self.at)
         self._seen: list[tuple[FloatArray, Evaluation | None]] = [(point.x, self.at)]
         longest = np.where(t.both, _SHORT, np.where(t.bounded, _LONGEST, np.inf))
@@ -119,7 +118,7 @@ class Search:
         return Point(z / self.problem.scale, -at.llf / self.n, -at.gradient * self.problem.scale / self.n)
 
     def _function(self, x: FloatArray) -> tuple[float, FloatArray]:
-        """−ℓ/N on the scale of each parameter; infinite where there is no model, and the line search comes back."""
+        """Return −ℓ/N on the scale of each parameter; infinite where there is no model."""
         at = self.problem.attempt(x * self.problem.scale)
         self._seen = [*self._seen[-3:], (x, at)]
         if at is None:
@@ -127,21 +126,21 @@ class Search:
         return -at.llf / self.n, -at.gradient * self.problem.scale / self.n
 
     def _here(self) -> tuple[FloatArray, Evaluation]:
-        """Current point of the descent with slopes at bounds, evaluated again only if it is stale."""
+        """Return the current point of the descent with slopes at bounds, evaluated again only if it is stale."""
         x = self.descent.at.x
         z = x * self.problem.scale
         known = [at for seen, at in self._seen if seen is x and at is not None]
         return z, known[-1] if known else self.problem(z)
 
     def _go(self, z: FloatArray, at: Evaluation) -> None:
-        """Stand elsewhere."""
+        """Move to another point."""
         self.z, self.at = z, at
         point = self._point(z, at)
         self._seen = [(point.x, at)]
         self.descent.move(point)
 
     def _common_scale(self) -> None:
-        """Variances that all scale with the data: their best common factor is known from the slopes, so begin there."""
+        """Scale all variances by their best common factor, which the slopes tell."""
         which = self.one_sided
         flat = np.size(getattr(self.problem.objective.build, "flat", ())) * self.problem.objective.n_series
         for _ in range(8):
@@ -163,7 +162,7 @@ class Search:
         return self.one_sided & np.isnan(self.problem.held) & (self.z - self.z0 < -far - excess)
 
     def _endless(self) -> bool:
-        """Whether a parameter has fallen beyond what could be found, or all have, to where the data are rounded."""
+        """Return True if a parameter fell beyond what can be found, or all fell to the rounding of the data."""
         free = self.one_sided & np.isnan(self.problem.held)
         rounded = (self.z < self.log_size - _ENDLESS) & self._fallen(_FLED)
         return bool(self._fallen(_ENDLESS).any() or (free.any() and rounded[free].all()))
@@ -184,7 +183,7 @@ class Search:
         return bool(self._driven(at).any())
 
     def _try_bounds(self) -> None:
-        """Hold what was driven to a bound, if the likelihood agrees; else ask again further on."""
+        """Hold at its bound what was driven there, if the likelihood agrees; else ask again further on."""
         for i in map(int, np.flatnonzero(self._driven(self.descent.at))):
             self.asked[i] += 1
             self.problem.held[i] = self.problem.nearest(self.z, i)
@@ -202,24 +201,24 @@ class Search:
                 self.mark[i] = self.z[i]
 
     def _flat_or_falls(self, at: Evaluation, i: int) -> bool:
-        """Return True if the likelihood does not rise from the bound: on the way to where the parameter now is."""
+        """Return True if the likelihood does not rise from the bound inward."""
         return bool(at.inward[i] * self.problem.distance(self.z, i) / self.problem.typical[i] < _GAIN)
 
     def _nothing(self) -> float:
-        """Change of ℓ that may be rounding or is too small to matter."""
+        """Return a change of ℓ that may be rounding or is too small to matter."""
         return _GAIN + max(1e-12 * abs(self.at.llf), self._noise())
 
     def _noise(self) -> float:
-        """Rounding of ℓ, as far as the search has met it."""
+        """Return the rounding of ℓ that the search has met."""
         return self.n * self.descent.noise
 
     def _fled(self) -> bool:
-        """Return True if the search stopped for want of a model, far down and on a slope that goes on."""
+        """Return True if the search stopped at a failed model build while the likelihood was still improving."""
         down = self._fallen(_FLED)
         return bool(float(self.at.gradient[down].sum()) < -1e-3 * self.n)
 
     def _release(self) -> bool:
-        """Let parameters go from where they are stuck, if the likelihood rises; whether one was."""
+        """Free a stuck parameter if the likelihood rises; return True if one was freed."""
         problem, t = self.problem, self.problem.transform
         held = ~np.isnan(problem.held)
         deep = self.one_sided & (self.z - np.log(problem.typical) < -_FAR)
@@ -262,7 +261,7 @@ class Search:
         return any(self._step_off(i, step)[0] for step in steps)
 
     def _step_off(self, i: int, step: float) -> tuple[bool, Evaluation | None]:
-        """Go to a distance from the bound, in typical ones, if that is better; whether it was, and what is there."""
+        """Move a parameter off its bound if that is better; return whether it was, and what is there."""
         problem, was = self.problem, self.problem.held[i]
         bound = problem.nearest(self.z, i) if np.isnan(was) else was
         inside = -1.0 if bound - problem.transform.low[i] > problem.transform.high[i] - bound else 1.0

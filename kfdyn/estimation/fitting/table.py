@@ -1,4 +1,4 @@
-"""The table that a fit prints."""
+"""The summary table of a fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDTH = 86
 
 
 def summary(fit: Fit, alpha: float) -> str:
-    """The parameters with errors and intervals, criteria, and tests of the innovations."""
+    """Format parameters with errors and intervals, criteria, and tests of the innovations."""
     from scipy.stats import norm
 
     left = [

@@ -17,7 +17,7 @@ from kfdyn.estimation.recursions.linalg.ragged import Parts, Ragged
 
 
 def block_diagonal(blocks: Blocks) -> Operator:
-    """Block-diagonal operator of unbatched matrix blocks."""
+    """Make the block-diagonal operator of unbatched matrix blocks."""
     if blocks.cols is None:
         raise ShapeError("a block-diagonal operator is made of matrices, not of vectors")
     rows, cols = offsets_of(blocks.rows), offsets_of(blocks.cols)
@@ -25,7 +25,7 @@ def block_diagonal(blocks: Blocks) -> Operator:
 
 
 def one_step(ss: StateSpace) -> Operator:
-    """ℰ_φ of a model: φ(p(k),k) at (p(k),k)."""
+    """Make ℰ_φ of a model: φ(p(k),k) at (p(k),k)."""
     order, start = ss.tree.order, ss.arrays.state
     steps, parent = ss.phi.ragged, np.maximum(ss.tree.parent, 0)  # a root's block has no rows
     arrays = (numbers[order] for numbers in (steps.at, steps.rows, steps.cols))  # sums as in every gather
@@ -34,7 +34,7 @@ def one_step(ss: StateSpace) -> Operator:
 
 
 def closed_loop(cov: Riccati) -> Blocks:
-    """The closed-loop steps φ(p(k), k) τ̄(k) = φ − K H."""
+    """Return the closed-loop steps φ(p(k), k) τ̄(k) = φ − K H."""
     from kfdyn.estimation.recursions.linalg.products import node_products
 
     phi = cov.ss.phi.packed()
@@ -44,7 +44,7 @@ def closed_loop(cov: Riccati) -> Blocks:
 
 
 def congruence(H: Blocks, inner: Blocks, added: FloatArray) -> Blocks:
-    """Blocks H(k) Y(k) H*(k) + R(k), vectorised over nodes of equal size."""
+    """Return the blocks H(k) Y(k) H*(k) + R(k), vectorised over nodes of equal size."""
     out = Blocks(added.copy(), H.rows, H.rows)
     for nodes, h in H.grouped():
         count, m, n = h.shape
@@ -54,7 +54,7 @@ def congruence(H: Blocks, inner: Blocks, added: FloatArray) -> Blocks:
 
 
 def lower_inverse(L: FloatArray) -> FloatArray:
-    """L⁻¹ of lower triangles (..., m, m), row by row: pivots would set the rounding of moments by forces."""
+    """Return L⁻¹ of lower triangles (..., m, m), row by row, without pivots, which would mix units."""
     inverse = np.zeros_like(L)
     for i, unit in enumerate(np.eye(L.shape[-1])):
         known = L[..., i : i + 1, :i] @ inverse[..., :i, :]
@@ -63,19 +63,19 @@ def lower_inverse(L: FloatArray) -> FloatArray:
 
 
 def states_of(ss: StateSpace, x: FloatArray) -> FloatArray:
-    """φ Q x for vectors (..., Σn_k), in one gather."""
+    """Return φ Q x for vectors (..., Σn_k), in one gather."""
     return swept(ss, x, (ss.H.flat, 0, 0), inward=True, weighted=True)
 
 
 def costates_of(ss: StateSpace, x: FloatArray) -> FloatArray:
-    """φ* x for vectors (..., Σn_k), in one scatter."""
+    """Return φ* x for vectors (..., Σn_k), in one scatter."""
     return swept(ss, x, (ss.H.flat, 0, 0), inward=False)
 
 
 def swept(
     ss: StateSpace, x: FloatArray, given: tuple[FloatArray, int, int], *, inward: bool, weighted: bool = False
 ) -> FloatArray:
-    """A x or A* x, see :mod:`kfdyn.estimation.recursions.linalg.products`; ``given`` are G, closed and strict."""
+    """Return A x or A* x, see :mod:`~kfdyn.estimation.recursions.linalg.products`; ``given``: G, closed, strict."""
     products, weigh = _products()
     y = np.empty(x.size)
     product = products.Product(as_rows(x), y, *given)
@@ -91,7 +91,7 @@ def swept(
 
 @cache
 def _products() -> Any:
-    """The module of the sweeps, and a tag: an import at each call would take as long as a short product."""
+    """Import the sweeps once: an import at each call would take as long as a short product."""
     from kfdyn.estimation.recursions.linalg import products
     from kfdyn.sweeps import Tag
 
@@ -99,7 +99,7 @@ def _products() -> Any:
 
 
 def _of_blocks(blocks: Ragged, shape: tuple[int, int], rows: IntArray, cols: IntArray) -> Operator:
-    """The operator with block k of a Ragged at (rows[k], cols[k]) for every k, and zeros elsewhere."""
+    """Make the operator with block k of a Ragged at (rows[k], cols[k]) for every k, and zeros elsewhere."""
     products, _ = _products()
     work = products.pair_size(max(int(sizes.max(initial=0)) for sizes in (blocks.rows, blocks.cols)))
 

@@ -27,10 +27,10 @@ class Covariance(Protocol):
         """The diagonal blocks, one for each node."""
 
     def block(self, i: int, j: int) -> FloatArray:
-        """The cross-covariance of nodes i and j."""
+        """Return the cross-covariance of nodes i and j."""
 
     def dense(self) -> FloatArray:
-        """The whole matrix."""
+        """Return the whole matrix."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +40,12 @@ class BlockDiagonal:
     diagonal: Blocks
 
     def block(self, i: int, j: int) -> FloatArray:
-        """The diagonal block, or zero."""
+        """Return the diagonal block, or zero."""
         i, j = self.diagonal.node(i), self.diagonal.node(j)
         return self.diagonal[i] if i == j else self.diagonal.zero(i, j)
 
     def dense(self) -> FloatArray:
-        """The whole matrix."""
+        """Return the whole matrix."""
         return self.diagonal.dense()
 
 
@@ -58,12 +58,12 @@ class Computed:
     whole: Callable[[], FloatArray]
 
     def block(self, i: int, j: int) -> FloatArray:
-        """The cross-covariance of nodes i and j."""
+        """Return the cross-covariance of nodes i and j."""
         i, j = self.diagonal.node(i), self.diagonal.node(j)
         return self.diagonal[i] if i == j else self.rule(i, j)
 
     def dense(self) -> FloatArray:
-        """The whole matrix."""
+        """Return the whole matrix."""
         return self.whole()
 
 
@@ -199,7 +199,7 @@ class Covariances:
         return Computed(S, lambda i, j: error.block(i, j) - P[i] @ Omega.block(i, j) @ P[j], dense)
 
     def _inverse_block(self, i: int, j: int) -> FloatArray:
-        """𝓜⁻¹(i, j) for i ≠ j: w_i*Λ(c)w_j through the common ancestor c, or d(i) w_j for j outboard of i."""
+        """Return 𝓜⁻¹(i, j) for i ≠ j: w_i*Λ(c)w_j through the common ancestor c, or d(i) w_j for j outboard of i."""
         tree, cov = self.ss.tree, self.riccati
         common = tree.nearest_common_ancestor(i, j)
         if common is None:
@@ -218,13 +218,13 @@ class Covariances:
         return d @ self._arriving(i, j)
 
     def _arriving(self, i: int, j: int) -> FloatArray:
-        """ψ(i⁻, j⁺) G(j): what a unit measurement at j brings to its ancestor i, before i's own update."""
+        """Return ψ(i⁻, j⁺) G(j): what a unit measurement at j brings to its ancestor i, before i's own update."""
         p = int(self.ss.tree.parent[j])
         return self.psi(i, p) @ self.riccati.K[j]
 
 
 def _masked(ss: StateSpace, blocks: Blocks, observed: np.ndarray) -> Blocks:
-    """The blocks with rows and columns of missing outputs set to zero."""
+    """Set rows and columns of missing outputs to zero."""
     if observed.all():
         return blocks
     m, start = ss.m, ss.arrays.output

@@ -24,7 +24,7 @@ class Transitions:
     steps: Blocks
 
     def __call__(self, i: int, j: int) -> FloatArray:
-        """A(i, j), the product of the steps from node j up to its ancestor i; the identity for i = j. O(depth)."""
+        """Return A(i, j), the product of the steps from node j up to its ancestor i; 1 for i = j. O(depth)."""
         product = np.eye(self.steps.width(j))
         for k in self.tree.path(i, j)[:-1]:
             product = self.steps[k] @ product
@@ -43,7 +43,7 @@ class ForwardLyapunov:
     diagonal: Blocks
 
     def block(self, i: int, j: int) -> FloatArray:
-        """Block (i, j): A(i,j) Y(j) for j outboard of i, Y(i) B*(j,i) for i outboard of j, else 0."""
+        """Return block (i, j): A(i,j) Y(j) for j outboard of i, Y(i) B*(j,i) for i outboard of j, else 0."""
         i, j = self.diagonal.node(i), self.diagonal.node(j)
         common = self.A.tree.nearest_common_ancestor(i, j)
         if common == i:
@@ -53,7 +53,7 @@ class ForwardLyapunov:
         return self.diagonal.zero(i, j)
 
     def dense(self) -> FloatArray:
-        """The whole matrix, O(N Σn) for its Σn² entries."""
+        """Return the whole matrix, O(N Σn) for its Σn² entries."""
         tree, rows, cols = self.A.tree, _slices(self.diagonal.rows), _slices(self.diagonal.cols)
         diagonal = self.diagonal.dense()
         upper, lower = diagonal.copy(), diagonal.copy()
@@ -77,7 +77,7 @@ class BackwardLyapunov:
     diagonal: Blocks
 
     def block(self, i: int, j: int) -> FloatArray:
-        """Block (i, j) = A*(c,i) Y(c) B(c,j), c the nearest common ancestor; 0 between different trees."""
+        """Return block (i, j) = A*(c,i) Y(c) B(c,j), c the nearest common ancestor; 0 between different trees."""
         i, j = self.diagonal.node(i), self.diagonal.node(j)
         common = self.A.tree.nearest_common_ancestor(i, j)
         if common is None:
@@ -85,7 +85,7 @@ class BackwardLyapunov:
         return self.A(common, i).T @ self.diagonal[common] @ self.B(common, j)
 
     def dense(self) -> FloatArray:
-        """The whole matrix, O(N Σn): each node's row and column follow from its parent's."""
+        """Return the whole matrix, O(N Σn): each node's row and column follow from its parent's."""
         tree, rows, cols = self.A.tree, _slices(self.diagonal.rows), _slices(self.diagonal.cols)
         out = np.zeros((rows[-1].stop, cols[-1].stop)) if rows else np.zeros((0, 0))
         for k in tree.order[::-1]:
@@ -173,7 +173,7 @@ def backward_lyapunov(tree: Tree, A: BlockInput, X: BlockInput, B: BlockInput | 
 def _solved(
     sweep: Callable[..., object], tree: Tree, A: BlockInput, X: BlockInput, B: BlockInput | None
 ) -> tuple[Transitions, Transitions, Blocks]:
-    """A, B and Y, by the sweep over checked blocks in one direction or the other."""
+    """Return A, B and Y, by the sweep over checked blocks in one direction or the other."""
     packed = pack(tree, "X", X)
     expect_finite(tree, "X", packed)
     rows, cols = packed.shapes

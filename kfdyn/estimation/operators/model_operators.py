@@ -59,7 +59,7 @@ class Operators:
         )
 
     def block_diagonal(self, blocks: Blocks) -> Operator:
-        """Block-diagonal operator of unbatched matrix blocks."""
+        """Make the block-diagonal operator of unbatched matrix blocks."""
         return block_diagonal(blocks)
 
     @cached_property

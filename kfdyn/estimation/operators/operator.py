@@ -40,11 +40,11 @@ class Operator(_Base):
         self._backward = backward
 
     def forward(self, x: ArrayLike) -> FloatArray:
-        """A x for vectors x (..., columns), shape (..., rows)."""
+        """Return A x for vectors x (..., columns), shape (..., rows)."""
         return self._forward(_vectors(x, self.shape[1]))
 
     def backward(self, y: ArrayLike) -> FloatArray:
-        """A* y for vectors y (..., rows), shape (..., columns)."""
+        """Return A* y for vectors y (..., rows), shape (..., columns)."""
         return self._backward(_vectors(y, self.shape[0]))
 
     def _matmat(self, X: FloatArray) -> FloatArray:
@@ -65,7 +65,7 @@ class Operator(_Base):
     _transpose = _adjoint
 
     def dot(self, x: Any) -> Any:
-        """Product with an array or composition with an operator."""
+        """Multiply by an array, or compose with an operator."""
         if isinstance(x, Operator):
             if self.shape[1] != x.shape[0]:
                 raise ShapeError(f"operators of shapes {self.shape} and {x.shape} do not compose")
@@ -100,7 +100,7 @@ class Operator(_Base):
         return self.dot(scale)
 
     def dense(self) -> FloatArray:
-        """The matrix, (rows, columns): for checking and for teaching."""
+        """Return the matrix, (rows, columns), for checking and for teaching."""
         return self.forward(np.eye(self.shape[1])).T.copy()
 
 
@@ -142,7 +142,7 @@ def dottest(operator: LinearOperator, rng: np.random.Generator | None = None, tr
 
 
 def _vectors(x: ArrayLike, size: int) -> FloatArray:
-    """The vectors (..., size) as float64; the compiled sweeps trust their length."""
+    """Return the vectors (..., size) as float64, of checked length."""
     array = real_array(x, "the vector")
     if array.ndim == 0 or array.shape[-1] != size:
         raise ShapeError(f"the vector has shape {array.shape}, but the operator takes (..., {size})")
@@ -150,5 +150,5 @@ def _vectors(x: ArrayLike, size: int) -> FloatArray:
 
 
 def identity(n: int) -> Operator:
-    """The identity on vectors of n numbers."""
+    """Make the identity on vectors of n numbers."""
     return Operator((n, n), lambda rows: rows, lambda rows: rows)

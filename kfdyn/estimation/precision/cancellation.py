@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -97,7 +97,7 @@ def is_of(frame: FrameType, package: str) -> bool:
 
 
 def level_of_caller(room: str) -> int | None:
-    """Stack level of the first caller outside ``room``; None if that is the package itself.
+    """Return the stack level of the first caller outside ``room``; None if that is the package itself.
 
     Frames of cached properties are passed over.
     """
@@ -108,7 +108,7 @@ def level_of_caller(room: str) -> int | None:
 
 
 def warn_of_lost_digits(cov: Riccati, level: int) -> None:
-    """Warn if fewer than five digits are left somewhere, at every call; what was found is kept with the covariances.
+    """Warn at every call if fewer than five digits are left somewhere; the estimate is kept with the covariances.
 
     Whether a warning that comes again is shown again is for the filters of :mod:`warnings` to say. There is none if the
     package itself asks, ``level`` calls up: a fit tries models that nobody will see, and constraints of a robot are
@@ -120,26 +120,21 @@ def warn_of_lost_digits(cov: Riccati, level: int) -> None:
     if loss is None:
         loss = cov.__dict__["loss"] = lost_digits(cov)  # kept as the property keeps it, whose lock takes as long
     if loss.error > TOLERABLE:
-        _warn(cov, cov.ss.tree.label(loss.node), level + 1)
+        _warn(cov, level + 1)
 
 
-def warn_of_the_worst(covs: Sequence[Riccati], level: int, label: Callable[[int, int], str] | None = None) -> None:
-    """The same for what is filtered in several parts, once: of the part that loses most.
-
-    ``label(part, node)`` names a node of a part, where that is not what the part's own tree calls it.
-    """
+def warn_of_the_worst(covs: Sequence[Riccati], level: int) -> None:
+    """Warn once of what is filtered in several parts: of the part that loses most."""
     if is_of(sys._getframe(level), _PACKAGE) or not covs:
         return
-    worst = max(range(len(covs)), key=lambda i: covs[i].loss.error)
-    cov = covs[worst]
+    cov = max(covs, key=lambda cov: cov.loss.error)
     if cov.loss.error > TOLERABLE:
-        node = cov.loss.node
-        _warn(cov, cov.ss.tree.label(node) if label is None else label(worst, node), level + 1)
+        _warn(cov, level + 1)
 
 
-def _warn(cov: Riccati, label: str, level: int) -> None:
-    """Tell of ``cov.loss``, ``level`` calls up; of roots only a score tells, which loses digits all the same."""
-    loss = cov.loss
+def _warn(cov: Riccati, level: int) -> None:
+    """Warn of ``cov.loss``, ``level`` calls up; of square roots only a score warns, which loses digits all the same."""
+    loss, label = cov.loss, cov.ss.tree.label(cov.loss.node)
     digits = min(round(math.log10(loss.error / _EPS)), 16)
     where = f"{label}, where a variance of {cov.P[loss.node].diagonal().max():.1g} meets measurements that leave little"
     error = f"a relative error of about {min(loss.error, 1.0):.0e}"

@@ -22,7 +22,7 @@ _PIVOT, _EIGENVALUE = 1e-8, 1e-12
 
 
 def output_below_rounding(cov: Riccati, method: Method) -> int | None:
-    """Find the first output (stacked) whose innovation may be a rounding error as a whole, None if there is none.
+    """Find the first output (stacked) whose innovation may be all rounding error; None if there is none.
 
     The gather makes errors at every node of no more than ε times the variances there. To first order the closed loop
     carries them on, so that the error of P(k) is below c ε E(k) with
@@ -72,7 +72,7 @@ def output_below_rounding(cov: Riccati, method: Method) -> int | None:
 
 
 def _errors(cov: Riccati, name: str, limit: float) -> FloatArray:
-    """Variances of Q or R, stacked; larger by so much as a root that was taken of a singular block is less exact."""
+    """Return variances of Q or R, stacked, larger where a square root was taken of a singular block."""
     blocks: Blocks = getattr(cov.ss, name)
     found = blocks.diagonals()
     if not cov.by_roots or getattr(cov.ss.factors, name, None) is not None:
@@ -89,7 +89,7 @@ def _errors(cov: Riccati, name: str, limit: float) -> FloatArray:
 
 
 def _on_diagonals(like: Blocks, values: FloatArray) -> FloatArray:
-    """Blocks of these sizes, flat, with stacked values on their diagonals and zeros elsewhere."""
+    """Return blocks of these sizes, stacked, with the values on their diagonals and zeros elsewhere."""
     out, start = np.zeros_like(like.flat), offsets_of(like.rows)
     nodes = np.repeat(np.arange(len(like)), like.rows)
     out[like.offsets[nodes] + (np.arange(nodes.size) - start[nodes]) * (like.rows[nodes] + 1)] = values
@@ -117,7 +117,7 @@ def _without_noise(cov: Riccati) -> BoolArray:
 
 
 def _low(stack: FloatArray) -> BoolArray:
-    """Mask of the covariances (count, m, m) with a negligible eigenvalue."""
+    """Return the mask of the covariances (count, m, m) with a negligible eigenvalue."""
     m = stack.shape[1]
     sizes, flat = np.full(len(stack), m), np.ascontiguousarray(stack).reshape(-1)
     diagonal = np.diagonal(stack, axis1=1, axis2=2)

@@ -1,4 +1,4 @@
-"""Ready-made models of time series, which add up: ``local_level() + seasonal(12)``. They know their future.
+"""Ready-made models of time series, which add up: ``local_level() + seasonal(12)``.
 
 Each function makes a :class:`SeriesModel`; the sum of two has the states of both and one measurement noise. ``fit``
 estimates the variances, ``forecast`` continues the series with intervals, ``components`` takes it apart.

@@ -13,7 +13,7 @@ from kfdyn.estimation.series.series_model import SeriesModel
 
 
 def ar(p: int) -> SeriesModel:
-    """Stationary autoregression of order p: y(k) = Σ a_j y(k−j) + e.
+    """Make a stationary autoregression of order p: y(k) = Σ a_j y(k−j) + e.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def ar(p: int) -> SeriesModel:
 
 
 def arma(p: int, q: int) -> SeriesModel:
-    """Stationary, invertible ARMA(p, q): y(k) = Σ a_j y(k−j) + e(k) + Σ b_j e(k−j).
+    """Make a stationary, invertible ARMA(p, q): y(k) = Σ a_j y(k−j) + e(k) + Σ b_j e(k−j).
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def arma(p: int, q: int) -> SeriesModel:
 
 
 def coefficients_of(partial: FloatArray) -> FloatArray:
-    """Coefficients of a stationary autoregression with the given partial autocorrelations (Durbin and Levinson).
+    """Return the coefficients of an autoregression with given partial autocorrelations (Durbin and Levinson).
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def _expect_stationary(partial: FloatArray, kind: str) -> None:
 
 
 def _stationary(partial: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
-    """Covariance of the states for noise of variance 1, from products of 1 − r² instead of a linear system.
+    """Return the covariance of the states for noise of variance 1, from products of 1 − r² instead of a linear system.
 
     State i is Σ_j a_j y(k − 1 − j + i) + b_j e(k − j + i) over j ≥ i, counted from 0. Near a unit root 1 − r² is small
     and exact, where a Lyapunov equation is singular to rounding.
@@ -156,7 +156,7 @@ def _stationary(partial: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray
 
 
 def _autocovariances(partial: FloatArray, count: int) -> FloatArray:
-    """γ(0), … of the autoregression with noise of variance 1 (Levinson, backwards)."""
+    """Return γ(0), … of the autoregression with noise of variance 1 (Levinson, backwards)."""
     gamma, a = np.zeros(count, partial.dtype), partial[:0]
     left = 1.0 / np.prod((1.0 - partial) * (1.0 + partial))
     gamma[0] = left

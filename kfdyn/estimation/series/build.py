@@ -1,4 +1,4 @@
-"""A model of time series over a number of steps: parameters to StateSpace, log-likelihood and gradient.
+"""Build the StateSpace of a series over a number of steps; its log-likelihood and gradient.
 
 Flat priors are exact: the finite model is filtered for the data and for each flat state alone, in one batch, and the
 flat states are fitted by least squares (de Jong; THEORY section 13). The likelihood's gradient is the mean of that of
@@ -81,11 +81,11 @@ class Builder:
         return QuickSeries(self.first, self.steps, dQ, dR, widths)
 
     def __call__(self, theta: FloatArray) -> StateSpace:
-        """The model, with exact flat priors."""
+        """Build the model, with exact flat priors."""
         return self._state_space(theta, flat=True)
 
     def _state_space(self, theta: FloatArray, flat: bool, widths: bool = False) -> StateSpace:
-        """The model with flat priors, or with variances or 0 in their place; nothing is checked twice."""
+        """Build the model with flat priors, or with variances or 0 in their place; nothing is checked twice."""
         x, R = self.model.matrices(theta, self.steps), self.model.noise_of(theta)
         N, n, m = self.steps, self.n, self.m
         Q = np.empty((N, n, n))
@@ -124,19 +124,19 @@ class Builder:
         return Blocks(F.reshape(-1).copy(), above, cols, starts)
 
     def evaluate(self, theta: FloatArray, T: FloatArray) -> tuple[float, FloatArray]:
-        """ℓ of all series of T, which lack the same measurements, and its gradient in θ."""
+        """Return ℓ of all series of T, which lack the same measurements, and its gradient in θ."""
         llf, gradient = self._evaluate(theta, T, True)
         assert gradient is not None
         return llf, gradient
 
     def value(self, theta: FloatArray, T: FloatArray) -> float:
-        """ℓ alone."""
+        """Return ℓ alone."""
         return self._evaluate(theta, T, False)[0]
 
     def evaluate_many(
         self, thetas: FloatArray, T: FloatArray, gradient: bool = True
     ) -> tuple[FloatArray, FloatArray | None]:
-        """ℓ (B,) and gradients (B, p) of many parameter vectors: side by side in the quickest way, or one by one."""
+        """Return ℓ (B,) and gradients (B, p) of many parameter vectors, side by side or one by one."""
         llf, slopes = np.full(len(thetas), np.nan), np.zeros(thetas.shape) if gradient else None
         if self.linear and self.m == 1:
             llf, slopes = self._quick.evaluate_many(thetas, self._centred(self._fitting(T)), gradient)
@@ -148,7 +148,7 @@ class Builder:
         return llf, slopes
 
     def _evaluate(self, theta: FloatArray, T: FloatArray, gradient: bool) -> tuple[float, FloatArray | None]:
-        """The quickest way that has an answer: where rounding leaves none, the engine's own filter may have one."""
+        """Evaluate by the quickest way that has an answer; the engine's own filter is the last."""
         T = self._centred(self._fitting(T))
         try:
             if self.linear and self.m == 1:
@@ -161,13 +161,13 @@ class Builder:
                 raise error from None
 
     def _fitting(self, T: FloatArray) -> FloatArray:
-        """The series, if they are as long as the model."""
+        """Return the series if they are as long as the model."""
         if T.shape[-1] != self.steps * self.m:
             raise ShapeError(f"T has {T.shape[-1]} numbers a series, but {self.steps} steps have {self.steps * self.m}")
         return T
 
     def _centred(self, T: FloatArray) -> FloatArray:
-        """The series about what flat states at their least squares add to them; kept while the same array is asked for.
+        """Subtract what flat states at their least squares add to the series; kept while the same array is asked for.
 
         A flat prior is the same wherever its states are, so ℓ is too. But a level of 1e12 in the series would leave
         rounding of 1e-4 in every innovation, another one for each θ, and no search can see a slope in that.
@@ -186,7 +186,7 @@ class Builder:
         return out
 
     def evaluate_by_filter(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, Any]:
-        """The same by the engine's flat priors and score, slower and for all models that it can filter."""
+        """Evaluate by the engine's flat priors and score, slower and for all models that it can filter."""
         found = score(self(theta), T)
         llf = float(np.sum(found.filt.llf))
         if not gradient:
@@ -202,7 +202,7 @@ class Builder:
         return llf, self._pull(theta, Gradients(steps[1], steps[0], R.sum(axis=0), Q[0]))
 
     def evaluate_by_engine(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, Any]:
-        """The same by the engine's sweeps, for any part and any number of outputs."""
+        """Evaluate by the engine's sweeps, for any part and any number of outputs."""
         rows = T.reshape(-1, T.shape[-1])
         S, d = len(rows), self.flat.size
         seen = ~np.isnan(rows[0])
@@ -249,7 +249,7 @@ class Builder:
         return Gradients(F, Q, R, P0)
 
     def _pull(self, theta: FloatArray, g: Gradients) -> FloatArray:
-        """Gradient in θ, part by part."""
+        """Return the gradient in θ, part by part."""
         out = [float(np.trace(g.R))] if self.model.has_noise else []
         at = 0
         for part, share, piece, constant in zip(
@@ -268,7 +268,7 @@ class Builder:
 
 
 def _slope(part: Part, theta: FloatArray, i: int, steps: int) -> Matrices:
-    """Derivative of a part's matrices in a parameter: exact, or by differences."""
+    """Return the derivative of a part's matrices in a parameter: exact, or by differences."""
     if part.analytic:
         at: Any = theta.astype(complex)
         at[i] += 1j * _IMAGINARY

@@ -70,17 +70,17 @@ class Part:
 
 
 def spread_over(shares: Sequence[float] | FloatArray, spread: float, *, then: Sequence[float] = ()) -> list[float]:
-    """Start values: variances as shares of the series' variance, then the other parameters."""
+    """Return start values: variances as shares of the series' variance, then the other parameters."""
     return [*(share * spread for share in shares), *then]
 
 
 def flat_prior(n: int) -> tuple[FloatArray, FloatArray]:
-    """Nothing is known of n states: P0 and the mask."""
+    """Return P0 and the mask of n flat states."""
     return np.zeros((n, n)), np.ones(n, dtype=bool)
 
 
 def added(pieces: Sequence[Matrices], steps: int) -> Matrices:
-    """F, H, Q and the prior of a sum over so many steps; with an axis of steps where a part has one."""
+    """Add parts: return F, H, Q and the prior of the sum, with an axis of steps where a part has one."""
     if len(pieces) == 1:
         return pieces[0]
     if not pieces:  # noise alone: a state that is always 0
@@ -95,7 +95,7 @@ def added(pieces: Sequence[Matrices], steps: int) -> Matrices:
 
 
 def _diagonal(blocks: list[FloatArray], sizes: list[int], steps: int) -> FloatArray:
-    """Blocks along a diagonal, with an axis of steps if one of them has it."""
+    """Place blocks along a diagonal, with an axis of steps if one of them has it."""
     lead = (steps,) if any(b.ndim == 3 for b in blocks) else ()
     out = np.zeros((*lead, sum(sizes), sum(sizes)))
     at = 0

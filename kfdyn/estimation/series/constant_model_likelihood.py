@@ -1,4 +1,4 @@
-"""The likelihood of a series whose variances alone are unknown: constant F and H, one output, two compiled calls.
+"""Likelihood of a series of which only variances are unknown: constant F and H, one output, two compiled calls.
 
 Same mathematics as :class:`Builder`, which is its check; an evaluation of a short series takes a fifth of the time.
 """
@@ -49,7 +49,7 @@ class QuickSeries:
         self._data: dict[int, tuple[FloatArray, _Data]] = {}
 
     def data(self, T: FloatArray) -> _Data:
-        """Series with a row for each flat state below them; kept as long as the same array is asked for."""
+        """Return the series with a row for each flat state below them; kept for the same array."""
         kept = self._data.get(id(T))
         if kept is not None and kept[0] is T:
             return kept[1]
@@ -71,7 +71,7 @@ class QuickSeries:
         )
 
     def evaluate(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, FloatArray | None]:
-        """ℓ of all series of T, and its gradient if that is wanted."""
+        """Return ℓ of all series of T, and its gradient if that is wanted."""
         from kfdyn.estimation.recursions.constant_chain import Asked, Found, Measured, Sweep, filter_chain, score_chain
 
         data, n, steps = self.data(T), self.n, self.steps
@@ -99,7 +99,7 @@ class QuickSeries:
     def evaluate_many(
         self, thetas: FloatArray, T: FloatArray, gradient: bool = True
     ) -> tuple[FloatArray, FloatArray | None]:
-        """ℓ (B,) and gradients (B, p) of sets of variances, side by side; one without an answer is not finite."""
+        """Return ℓ (B,) and gradients (B, p) of sets of variances, side by side; not finite where none is found."""
         from kfdyn.estimation.inference.batching import over_models
         from kfdyn.estimation.recursions.many_models.many_chains import Answers, Sets, evaluate_chains, numbers
         from kfdyn.sweeps import Tag
@@ -130,18 +130,18 @@ class Resolved(NamedTuple):
     fitted: FloatArray
 
     def llf(self, measurements: int, logdet: float) -> float:
-        """ℓ of so many measurements in all; ``logdet`` is that of the finite model, summed over the series."""
+        """Return ℓ of so many measurements; ``logdet`` is that of the finite model, summed over the series."""
         S = self.fitted.shape[1]
         logdet += 2.0 * S * float(np.log(np.abs(np.diagonal(self.triangle))).sum())
         return -0.5 * (measurements * _LOG_2PI + logdet + float(np.vdot(self.fitted, self.fitted)))
 
     def mixed(self) -> FloatArray:
-        """Whitened innovations at the flat states' posterior mean, and along its spread, once for each series."""
+        """Return whitened innovations at the flat states' posterior mean, and along its spread, for each series."""
         S = self.fitted.shape[1]
         return np.concatenate([self.fitted, self.orthogonal if S == 1 else np.sqrt(S) * self.orthogonal], axis=1)
 
     def mix(self) -> FloatArray:
-        """The same as a matrix that all rows of a batch are multiplied by."""
+        """Return the matrix by which all rows of a batch are multiplied to the same end."""
         S, d = self.fitted.shape[1], len(self.triangle)
         inverse = np.linalg.inv(self.triangle)
         out = np.eye(S + d)

@@ -51,7 +51,7 @@ class Widths:
         self.shares = np.where(known > 0.0, _inverse(known), nowhere)
 
     def __call__(self, theta: FloatArray, sum_: Matrices) -> FloatArray:
-        """Variances of all states, 0 of those that are not flat."""
+        """Return the variances of all states, 0 of those that are not flat."""
         if self.flat.all():
             return theta @ self.shares
         H = sum_.H[0] if sum_.H.ndim == 3 else sum_.H  # that of stationary parts is constant
@@ -61,7 +61,7 @@ class Widths:
 
 
 def responses(F: FloatArray, H: FloatArray, slopes: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
-    """Responses of the outputs to the states of step 0, (N·m, n), and to noise of covariances ``slopes``, (p, N·m).
+    """Return responses of the outputs to the states of step 0, (N·m, n), and to noise ``slopes``, (p, N·m).
 
     F is constant, and 1 where H is not.
     """
@@ -77,7 +77,7 @@ def responses(F: FloatArray, H: FloatArray, slopes: FloatArray, steps: int) -> t
 
 
 def _powers(F: FloatArray, H: FloatArray, steps: int) -> FloatArray:
-    """H Fᵏ, (N·m, n), by doubling."""
+    """Return H Fᵏ, (N·m, n), by doubling."""
     m, n = H.shape
     x, have = np.empty((steps * m, n)), m
     x[:m] = H
@@ -90,5 +90,5 @@ def _powers(F: FloatArray, H: FloatArray, steps: int) -> FloatArray:
 
 
 def _inverse(x: FloatArray) -> FloatArray:
-    """1/x, and 0 of 0."""
+    """Return 1/x, and 0 for 0."""
     return np.divide(1.0, x, out=np.zeros_like(x), where=x > 0.0)

@@ -14,7 +14,7 @@ from kfdyn.estimation.series.pandas_io import Steps, is_pandas, steps_of, values
 
 
 def given_series(y: Any, m: int, parts: Sequence[Part]) -> tuple[FloatArray, Steps | None]:
-    """A series as (..., N·m), NaN where pandas lacks a row; and the steps of the rows, if it is pandas.
+    """Return a series as (..., N·m), NaN where pandas lacks a row; and the steps of the rows, if it is pandas.
 
     A part with times of its own says what the rows are, whatever their index.
     """
@@ -37,7 +37,7 @@ def given_series(y: Any, m: int, parts: Sequence[Part]) -> tuple[FloatArray, Ste
 
 
 def expect_rows(parts: Sequence[Part], index: Any, first: int = 0) -> None:
-    """Refuse regressors whose own index says that their rows, from the first on, are others than those of ``index``."""
+    """Refuse regressors whose index differs from that of the series, from row ``first`` on."""
     for part in parts:
         given = part.index
         if given is None or (_counts(given) != _counts(index) and not (_ranges(given) and _ranges(index))):
@@ -63,7 +63,7 @@ def _ranges(index: Any) -> bool:
 
 
 def measured(y: Any, m: int) -> FloatArray:
-    """The rows of a series with m outputs as (..., N·m)."""
+    """Return the rows of a series with m outputs as (..., N·m)."""
     array = values_of(y)
     if m > 1:
         if array.ndim < 2 or array.shape[-1] != m:
@@ -81,7 +81,7 @@ def measured(y: Any, m: int) -> FloatArray:
 
 
 def expect_rows_to_be_series(y: Any) -> None:
-    """Refuse an array with more rows than columns: its rows are series, but many take them for steps.
+    """Refuse an array with more rows than columns: its rows are series, but may be meant as steps.
 
     In a DataFrame they are. With an axis of outputs, (S, N, 1), it is said that rows are series.
     """
@@ -96,7 +96,7 @@ def expect_rows_to_be_series(y: Any) -> None:
 
 
 def spread(y: FloatArray) -> float:
-    """Mean square of the series about its mean, or of its changes if they are smaller; 1 where it does not vary."""
+    """Return the mean square of the series about its mean, or of its changes if smaller; 1 if it does not vary."""
     rows = y.reshape(-1, y.shape[-1])
     change = rows[:, 1:] - rows[:, :-1]
     seen, change = rows[~np.isnan(rows)], change[~np.isnan(change)]
@@ -108,7 +108,7 @@ def spread(y: FloatArray) -> float:
 
 
 def moved_inside(start: FloatArray, bounds: Sequence[Bound], own: Sequence[Bound]) -> FloatArray:
-    """A start that lies strictly within the caller's bounds: where it does not, the middle or twice the lower end.
+    """Move a start strictly within the caller's bounds: to the middle, or to twice the lower end.
 
     ``own`` are the model's, which hold as well.
     """
@@ -131,6 +131,6 @@ def moved_inside(start: FloatArray, bounds: Sequence[Bound], own: Sequence[Bound
 
 
 def expect_steps(steps: int) -> None:
-    """Refuse what is no number of steps."""
+    """Refuse a number of steps that is not a whole number, 1 or more."""
     if not isinstance(steps, int | np.integer) or steps < 1:
         raise ModelError(f"steps must be a whole number, 1 or more, got {steps!r}")

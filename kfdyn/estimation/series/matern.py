@@ -19,7 +19,7 @@ _INTENSITY = {1: 2.0, 2: 4.0, 3: 16.0 / 3.0}  # of the white noise that keeps th
 
 
 def matern(smoothness: float, times: ArrayLike) -> SeriesModel:
-    """Stationary Gaussian process with Matérn covariance of smoothness ½, 3/2 or 5/2, measured with noise.
+    """Make a stationary Gaussian process with Matérn covariance of smoothness ½, 3/2 or 5/2, measured with noise.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def _matrices(smoothness: float, when: FloatArray, theta: FloatArray, steps: int
 
 
 def _stationary(n: int, rate: float, variance: float) -> FloatArray:
-    """Covariance of the process and its derivatives."""
+    """Return the covariance of the process and its derivatives."""
     if n == 1:
         return np.array([[variance]])
     if n == 2:
@@ -85,7 +85,7 @@ def _stationary(n: int, rate: float, variance: float) -> FloatArray:
 
 
 def _steps(n: int, rate: float, gaps: FloatArray) -> FloatArray:
-    """exp(A t) for every gap: e^{−λt} Σ (A + λ)^j t^j/j!, which ends, since A + λ is nilpotent."""
+    """Return exp(A t) for every gap: e^{−λt} Σ (A + λ)^j t^j/j!, which ends, since A + λ is nilpotent."""
     A = np.diag(np.ones(n - 1), 1)
     A[-1] = [-rate] if n == 1 else [-(rate**2), -2 * rate] if n == 2 else [-(rate**3), -3 * rate**2, -3 * rate]
     N = A + rate * np.eye(n)
@@ -97,7 +97,7 @@ def _steps(n: int, rate: float, gaps: FloatArray) -> FloatArray:
 
 
 def _noise(n: int, rate: float, variance: float, gaps: FloatArray) -> FloatArray:
-    """∫ F q F* over every gap, without the cancellation of P0 − F P0 F* where gaps are short.
+    """Return ∫ F q F* over every gap, without the cancellation of P0 − F P0 F* where gaps are short.
 
     White noise moves the process by f(t) = tⁿ⁻¹e^{−λt}/(n−1)! and its derivatives by those of f, so that the entries
     are c ∫ f⁽ⁱ⁾f⁽ʲ⁾: sums of ∫ uᵏe^{−2u} du, incomplete gamma functions, in the time u = λt.

@@ -25,7 +25,7 @@ def is_pandas(y: Any) -> bool:
 
 
 def values_of(y: Any) -> FloatArray:
-    """The numbers of a series."""
+    """Return the numbers of a series."""
     if isinstance(y, np.ma.MaskedArray):  # whose numbers under the mask would be taken as measured
         y = np.ma.filled(y.astype(float), np.nan)
     if not is_pandas(y):
@@ -40,7 +40,7 @@ def values_of(y: Any) -> FloatArray:
 
 
 def wrapped(y: Any, values: FloatArray, name: str, index: Any = None) -> Any:
-    """Values with the index of the series, or with another; as they are where the series is an array."""
+    """Give values the index of the series, or another; return them as they are if the series is an array."""
     if not is_pandas(y):
         return values
     import pandas as pd  # type: ignore[import-untyped]
@@ -83,7 +83,7 @@ def steps_of(index: Any) -> Steps:
 
 
 def _counted(index: Any) -> Steps:
-    """Numbers and durations: the smallest difference is the step."""
+    """Find the steps of numbers and durations: the smallest difference is the step."""
     import pandas as pd
 
     timed = isinstance(index, pd.TimedeltaIndex)
@@ -126,7 +126,7 @@ def _expect_forward(index: Any) -> None:
 
 
 def _frequency(index: Any) -> tuple[Any, NDArray[np.int64], float]:
-    """A frequency that the dates may have, where some are absent, and their places and step in its own unit."""
+    """Find a frequency that the dates may have, where some are absent, and their places and step in its own unit."""
     import pandas as pd
 
     wall = index.tz_localize(None)  # a day has 23 hours once a year
@@ -150,7 +150,7 @@ def _frequency(index: Any) -> tuple[Any, NDArray[np.int64], float]:
 
 
 def _places(values: Any, step: float, index: Any) -> NDArray[np.int64] | None:
-    """Multiples of the step at which rows lie, None if these are 0, 1, 2, …; refused if they are none."""
+    """Return the multiples of the step at which rows lie, None if these are 0, 1, 2, …; refuse irregular ones."""
     if len(values) < 2:
         return None
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

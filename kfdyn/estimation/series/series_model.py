@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.fitting import fit
 from kfdyn.estimation.fitting.objective import by_pattern
-from kfdyn.estimation.fitting.transforms import pairs_of
+from kfdyn.estimation.fitting.transformed_objective import pairs_of
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.sampling import draw
 from kfdyn.estimation.inference.smoother import bryson_frazier
@@ -31,8 +31,7 @@ from kfdyn.estimation.series.input_data import (
     spread,
 )
 from kfdyn.estimation.series.pandas_io import wrapped
-from kfdyn.estimation.series.second_mode import better_mode
-from kfdyn.estimation.series.series_fit import Component, Forecast, SeriesFit
+from kfdyn.estimation.series.series_fit import Component, Forecast, SeriesFit, better_mode
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +106,11 @@ class SeriesModel:
         return out
 
     def noise_of(self, theta: FloatArray) -> FloatArray:
-        """Covariance R of the measurement noise, (m, m)."""
+        """Return the covariance R of the measurement noise, (m, m)."""
         return (theta[0] if self.has_noise else 0.0) * np.eye(self.outputs)
 
     def matrices(self, theta: FloatArray, steps: int) -> Matrices:
-        """F, H, Q and the prior of the sum; with an axis of steps where a part has one."""
+        """Return F, H, Q and the prior of the sum; with an axis of steps where a part has one."""
         pieces = [part.matrices(share, steps) for part, share in zip(self.parts, self._shares(theta))]
         return added(pieces, steps)
 
@@ -140,7 +139,7 @@ class SeriesModel:
         return Builder(self, int(steps))(self._theta(theta))
 
     def _thetas(self, thetas: ArrayLike) -> FloatArray:
-        """Many parameter vectors (B, p), each of which is one."""
+        """Check many parameter vectors (B, p)."""
         given = real_array(thetas, "theta")
         lowest = [-np.inf if bound is None or bound[0] is None else bound[0] for bound in self.bounds]
         highest = [np.inf if bound is None or bound[1] is None else bound[1] for bound in self.bounds]
@@ -334,7 +333,7 @@ class SeriesModel:
         return Forecast(*(wrapped(y, _squeezed(value), word, index) for value, word in zip(made, words)))
 
     def _following(self, have: int, steps: int) -> Any:
-        """The future's own times, where a part has them."""
+        """Return the times of the future, where a part has them."""
         return next((part.times[have : have + steps] for part in self.parts if part.times is not None), None)
 
     def simulate(self, theta: ArrayLike, steps: int, rng: np.random.Generator, n: int | None = None) -> FloatArray:
@@ -362,7 +361,7 @@ class SeriesModel:
         return T if self.outputs == 1 else T.reshape(*T.shape[:-1], steps, self.outputs)
 
     def _smoothed(self, theta: ArrayLike, T: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-        """x̂ (N, n), S (N, n, n) and H (N, m, n) of one series."""
+        """Return x̂ (N, n), S (N, n, n) and H (N, m, n) of one series."""
         steps = T.size // self.outputs
         ss = self.state_space(theta, steps)
         smooth = bryson_frazier(ss, kalman_filter(ss, T))

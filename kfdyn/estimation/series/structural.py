@@ -19,7 +19,7 @@ _POSITIVE = (0.0, None)
 def _variances(
     kind: str, names: tuple[str, ...], F: FloatArray, h: FloatArray, at: list[int], shares: list[float]
 ) -> Part:
-    """A part with constant F and h whose states at the given places have variances to be estimated."""
+    """Make a part with constant F and h; states at the given places have variances to be estimated."""
     bounds = (_POSITIVE,) * len(names)
     return Part(kind, names, bounds, partial(spread_over, shares), partial(_wandering, F, h, at))
 
@@ -31,7 +31,7 @@ def _wandering(F: FloatArray, h: FloatArray, at: list[int], theta: FloatArray, s
 
 
 def noise() -> SeriesModel:
-    """White measurement noise alone; a sum has it once.
+    """Make white measurement noise alone; a sum has it once.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def noise() -> SeriesModel:
 
 
 def local_level() -> SeriesModel:
-    """Random walk seen with noise: x(k+1) = x(k) + w, T = x + r.
+    """Make a random walk seen with noise: x(k+1) = x(k) + w, T = x + r.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def local_level() -> SeriesModel:
 
 
 def local_trend(*, smooth: bool = False) -> SeriesModel:
-    """Level with a slope, both of which wander: x(k+1) = x + b + w, b(k+1) = b + v, T = x + r.
+    """Make a level with a slope, both of which wander: x(k+1) = x + b + w, b(k+1) = b + v, T = x + r.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def local_trend(*, smooth: bool = False) -> SeriesModel:
 
 
 def seasonal(period: int) -> SeriesModel:
-    """Pattern that repeats and slowly changes: the last ``period`` seasons sum to white noise.
+    """Make a pattern that repeats and slowly changes: the last ``period`` seasons sum to white noise.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def seasonal(period: int) -> SeriesModel:
 
 
 def cycle(period: tuple[float, float] = (2.0, 1000.0)) -> SeriesModel:
-    """Damped oscillation kicked at random: a rotation by 2π/period shrunk by a factor, stationary.
+    """Make a damped oscillation kicked at random: a rotation by 2π/period shrunk by a factor, stationary.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def _turning(theta: FloatArray, steps: int) -> Matrices:
 
 
 def regression(X: ArrayLike, *, drifting: bool = False) -> SeriesModel:
-    """Known series with unknown coefficients, constant or random walks: T = Σ β_j X_j.
+    """Add known series with unknown coefficients, constant or random walks: T = Σ β_j X_j.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from kfdyn.estimation.series.series_model import SeriesModel
 
 
 def constant_velocity(dt: float = 1.0, dimensions: int = 1) -> SeriesModel:
-    """Position whose velocity is a Wiener process, measured with noise.
+    """Make a position whose velocity is a Wiener process, measured with noise.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def constant_velocity(dt: float = 1.0, dimensions: int = 1) -> SeriesModel:
 
 
 def constant_acceleration(dt: float = 1.0, dimensions: int = 1) -> SeriesModel:
-    """Position whose acceleration is a Wiener process, measured with noise.
+    """Make a position whose acceleration is a Wiener process, measured with noise.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Write the code around a recursion for batches, of which an :class:`~kfdyn.sweeps.entry.Entry` is made, or run it.
+"""Write the compiled code of an :class:`~kfdyn.sweeps.entry.Entry` around its recursion, or run it in Python.
 
 It is written in the language of sweeps itself, so that Python runs the same text on its own floats.
 """
@@ -8,12 +8,12 @@ import math
 import numpy as np
 
 from kfdyn.sweeps.batch.streaming_store import LINE, SHORTEST, Late, settle, streams
-from kfdyn.sweeps.batch.workspace_pool import align_stack, allowed, borrowed, claimed
+from kfdyn.sweeps.compiler.ir import BIT, BYTE, INT, VOID, Type, vector
 from kfdyn.sweeps.control_flow import if_, if_else, loop, while_
-from kfdyn.sweeps.memory import Checked, Column, Result, passes
+from kfdyn.sweeps.memory import REAL, Checked, Column, Result, passes, pointer
 from kfdyn.sweeps.records import Fields
 from kfdyn.sweeps.trace_context import tracing
-from kfdyn.sweeps.values import Value, all_lanes, broadcast, lane, not_, now, unboxed, vanishing, where
+from kfdyn.sweeps.values import Value, all_lanes, broadcast, ir_of, lane, not_, now, unboxed, vanishing, where
 from kfdyn.sweeps.variables import local
 
 #: What an entry answers where arrays do not fit, and where the system has no memory for its workspace.
@@ -29,7 +29,7 @@ _LARGE = 3 * 2**20
 
 
 class Call:
-    """A call of an entry: the model as the code sees it, a row with the parameters, all arrays with what they are.
+    """One call of an entry while its code is written: the model, a row with the parameters, and all arrays.
 
     Attributes
     ----------
@@ -46,20 +46,20 @@ class Call:
         self.given, self.results = ([(about, next(left)) for about in some] for some in (entry.given, entry.results))
 
     def extent(self, extent):
-        """A number, or the size of this name."""
+        """Return an extent that is a number, or the size that it names."""
         if isinstance(extent, int):
             return extent
         return getattr(self.row, extent) if hasattr(self.row, extent) else getattr(self.model, extent)
 
     def width(self, about):
-        """How many numbers a row of an array has."""
+        """Return how many numbers a row of an array has."""
         width = 1
         for extent in about.tail:
             width = width * self.extent(extent)
         return width
 
     def fits(self):
-        """Whether all arrays have the leading axes of the first result and the trailing ones that they should."""
+        """Check that all arrays have the leading axes of the first result and their own trailing ones."""
         about, first = self.results[0]
         self.lead = where(first.given, first.axes - len(about.tail), 0)
         fits, rows = local(self.lead >= 0), local(1)
@@ -78,11 +78,11 @@ class Call:
         return now(fits)
 
     def _for_all(self, about, array):
-        """Whether one row stands for all."""
+        """Return True if one row of the array stands for all rows."""
         return (array.axes == len(about.tail)) & (self.lead > 0) if about.shared else False
 
     def sound(self, first, end):
-        """Whether the numbers of some rows can be worked with."""
+        """Check the numbers of some rows: finite, or as the array's own test asks."""
         fine = local(True)
         for about, array in self.given:
             for _ in if_(fine & array.given):
@@ -95,7 +95,7 @@ class Call:
         return now(fine)
 
     def workspace(self):
-        """What the recursion works in, begun, for a body that runs where there is room for it."""
+        """Yield an initialised workspace, if there is memory for one."""
         count, lanes = self.entry.workspace.size(self.model, self.row), self.model.lanes
         for memory in borrowed(self.model, count * lanes + LINE) if tracing.builder is not None else [_unset(count)]:
             work = memory.aligned().lanes(lanes)
@@ -103,7 +103,7 @@ class Call:
             yield work
 
     def column(self, about, array, start, step, *result):
-        """An array, of the rows from ``start`` on, one in each lane."""
+        """Return the rows of an array from ``start`` on as a column, one row in each lane."""
         width, alone = self.width(about), self._for_all(about, array)
         at, apart = where(alone, 0, start * width), where(alone, 0, step * width)
         if tracing.builder is None:  # of a row's numbers none but these can be reached
@@ -111,14 +111,14 @@ class Call:
         return Column(array, at, apart, self.model.lanes, *result)
 
     def see(self, columns):
-        """Let the row have what the recursion reads and writes, by name."""
+        """Give the row what the recursion reads and writes, by name."""
         for (about, _), column in zip((*self.given, *self.results), columns):
             setattr(self.row, about.name, column)
         for about, array in self.given:
             getattr(self.row, about.name).given = array.given
 
     def swept(self, work):
-        """Run the recursion; what it returns is positive where all went well, or None."""
+        """Run the recursion; return its result, positive where all went well, or None."""
         try:
             return self.entry.recursion(self.model, self.row, work)
         except ZeroDivisionError:
@@ -127,7 +127,7 @@ class Call:
             return 0.0  # compiled code has an infinity there, and then no answer either
 
     def spoil(self, first, end):
-        """NaN in all results of these rows."""
+        """Fill all results of these rows with NaN."""
         for about, array in self.results:
             width = self.width(about)
             for i in loop(end * width, first * width):
@@ -135,12 +135,12 @@ class Call:
 
 
 def _unset(count):
-    """A workspace of Python's numbers, none of which is set."""
+    """Return a workspace of Python's numbers, all NaN."""
     return Checked([math.nan] * int(count))
 
 
 def write_entry(entry, model, lanes, counter, *arrays):
-    """Write the whole of a compiled entry; run it where no code is written."""
+    """Write a whole compiled entry; run it where no code is written."""
     call = Call(entry, model, lanes, arrays)
     align_stack()
     status = local(UNFIT)
@@ -153,7 +153,7 @@ def write_entry(entry, model, lanes, counter, *arrays):
 
 
 def _write_rows(call, work, counter, answers):
-    """Take block after block of rows, as long as some are left, and no more of them than there may be."""
+    """Process blocks of rows while some are left, at most as many as the counter allows."""
     rows, block = call.rows, call.entry.options.block
     left = allowed(counter)
     at = local(claimed(counter, -block, block))
@@ -167,7 +167,7 @@ def _write_rows(call, work, counter, answers):
 
 
 def _write_block(call, work, first, end, answers):
-    """Look at the numbers of some rows, and sweep them if they are sound; NaN for all if not."""
+    """Check the numbers of some rows and sweep them; fill their results with NaN if the check fails."""
     for sound in if_else(call.sound(first, end)):
         if not sound:
             answers.status.set(0)
@@ -183,7 +183,7 @@ def _write_block(call, work, first, end, answers):
 
 
 class Answers:
-    """The results of a call, from pass to pass; ``status`` is what it answers."""
+    """The results of a call, pass by pass; ``status`` is what the entry returns."""
 
     def __init__(self, call, status):
         self.call, self.status, lanes = call, status, call.model.lanes
@@ -193,7 +193,7 @@ class Answers:
         call.row.late = self.late = Late(self.column_of) if self.streamed is not False else None
 
     def _streamed(self):
-        """Whether all matrices together are more than caches are likely to keep until somebody wants them.
+        """Return True if all matrices together are larger than the caches are likely to keep.
 
         Not in code for one model, which is a small one.
         """
@@ -207,13 +207,13 @@ class Answers:
         return streamed
 
     def column_of(self, name, start, step):
-        """A result, of the rows from ``start`` on."""
+        """Return a result as a column, of the rows from ``start`` on."""
         about, array = self.results[name]
         result = Result(self.call.width(about), self.streamed, self.total) if _large(about) else Result()
         return self.call.column(about, array, start, step, result)
 
     def look(self, first, end):
-        """Look at the answers of some rows, which are still in a cache: but matrices, which are looked at on their way.
+        """Check the answers of some rows while they are in a cache; matrices are checked as they are copied.
 
         For the others that would be slower: a sum that a whole recursion must carry along has no register.
         """
@@ -224,7 +224,7 @@ class Answers:
                     self.status.set(0)
 
     def swept(self, least, start, step):
-        """A pass is done, and these rows have answers where ``least`` is positive."""
+        """Note that a pass is done: these rows have answers where ``least`` is positive."""
         if self.late is not None:
             self.late.start.set(start)
             self.late.step.set(step)
@@ -238,26 +238,26 @@ class Answers:
                         self.call.spoil(row, row + 1)
 
     def finish(self):
-        """All passes are done."""
+        """Finish after the last pass."""
         self._settle()
         if self.total is not None:
             for _ in if_(not_(all_lanes(self.total == 0.0)), likely=False):
                 self.status.set(0)
 
     def _settle(self):
-        """Have all that is late be there, and before whatever is stored from now on."""
+        """Copy what is still late, and order it before all later stores."""
         if self.late is not None:
             self.late.flush()
         settle(self.streamed)
 
 
 def _large(about):
-    """Whether a result may be so large that memory is what it waits for: a matrix may."""
+    """Return True if a result may be so large that memory sets its speed: a matrix may."""
     return len(about.tail) > 1
 
 
 def finite(array, first, last):
-    """Whether numbers first … last are finite."""
+    """Check that numbers first … last are finite."""
     if tracing.builder is None:
         return all(math.isfinite(array[i]) for i in range(first, last))
     fine = True
@@ -283,3 +283,61 @@ def run_plain(entry, model, *arrays):
         memory.given, memory.axes, memory.shape = given, np.ndim(array), np.shape(array)
         seen.append(memory)
     return int(unboxed(write_entry(entry, entry.table.at(model.address), 1, 0, *seen)))
+
+
+_EXCHANGED = Type("{i64, i1}")
+
+
+def borrowed(model, count):
+    """Yield a workspace of ``count`` floats if one can be had: ``for memory in borrowed(...)``.
+
+    It is the model's own, or, if that is too small or taken, a new one. A new one costs time, and a great deal where it
+    is large: the system zeroes it page by page.
+    """
+    build, busy = tracing.builder, model.busy.data
+    address, new, free = local(model.workspace), local(0), local(False)
+    for _ in if_(model.floats >= count):
+        # one step that no thread comes between
+        done = build.value(_EXCHANGED, f"cmpxchg {busy}, i64 0, i64 1 acq_rel acquire")
+        free.set(build.value(BIT, f"extractvalue {done}, 1"))
+    for _ in if_(~free):
+        made = build.call("malloc", BYTE.as_pointer(), [ir_of(count * 8, INT)])
+        new.set(build.cast("ptrtoint", made, INT))
+        address.set(new)
+    for _ in if_(now(address) != 0, likely=True):
+        yield pointer(address)
+        for own in if_else(new == 0):
+            if own:
+                build.line(f"store atomic i64 0, {busy} release, align 8")
+            else:
+                build.call("free", VOID, [pointer(new, BYTE).data])
+
+
+def claimed(counter, at, block):
+    """Return the first row of the next block after the one at ``at``.
+
+    Threads that share the work share a ``counter`` at that address, and each takes the next block; 0 is to be alone.
+    """
+    following = local(at + block)
+    for _ in if_(counter != 0):
+        place = pointer(counter, INT).data
+        following.set(tracing.builder.value(INT, f"atomicrmw add {place}, i64 {block} acq_rel"))
+    return following
+
+
+def allowed(counter):
+    """Return how many blocks one call may take: the number behind the counter, all of them without one."""
+    most = local(2**62)
+    for _ in if_(counter != 0):
+        most.set(pointer(counter, INT)[1])
+    return most
+
+
+def align_stack():
+    """Align the stack so that no spilled vector crosses a cache line.
+
+    The compiler aligns the stack only where a variable asks for it, so here is one.
+    """
+    if tracing.builder is not None:
+        place = tracing.builder.alloca(vector(REAL, 8), align=64)
+        tracing.builder.line(f'call void asm sideeffect "", "r"({place})')

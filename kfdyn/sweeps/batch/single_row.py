@@ -23,7 +23,7 @@ _SIDE = 4
 
 
 class OneRow(Memory):
-    """The numbers of a caller's only row, the same in every lane."""
+    """A caller's only row, the same in every lane."""
 
     def __init__(self, memory, lanes, at=0):
         self.memory, self.lanes, self.at = memory, lanes, at
@@ -35,11 +35,11 @@ class OneRow(Memory):
         self.memory[self.at + i] = lane(kept_wide(value), 0)
 
     def number(self, i):
-        """The number itself."""
+        """Return number i itself, in one lane."""
         return self.memory[self.at + i]
 
     def part(self, start):
-        """The numbers from ``start`` on."""
+        """Return the numbers from ``start`` on."""
         return OneRow(self.memory, self.lanes, self.at + start)
 
     def copy(self, numbers, count):
@@ -67,7 +67,7 @@ def kept_wide(value):
 
 
 def side_by_side(function, count, numbers, put):
-    """``function(*numbers(i))`` of every i < count, several at a time in one vector; ``put(i, *results)`` takes them.
+    """Compute ``function(*numbers(i))`` for every i < count, several at a time; ``put(i, *results)`` stores.
 
     Any lane of a number gets the same bits; the last ones are computed again rather than left out.
     """
@@ -96,7 +96,7 @@ def write_single(entry, python, address, *arrays):
 
 
 def _own(about, model, array):
-    """The array, or what the model has of its own where none is given."""
+    """Return the array, or the model's own where none is given."""
     if not about.own:
         return array
     mine = getattr(model, about.name)
@@ -106,7 +106,7 @@ def _own(about, model, array):
 
 
 def _apart(call, taken):
-    """Whether no array that the caller has for a result shares memory with what is read while it is written."""
+    """Check that no result array of the caller shares memory with what is read while it is written."""
     apart = local(True)
     for _ in if_(taken, likely=False):
         for about, result in call.results:
@@ -117,13 +117,13 @@ def _apart(call, taken):
 
 
 def _span(call, about, array):
-    """Where the numbers of an array begin and end; one that is not given is nowhere near any other."""
+    """Return where the numbers of an array begin and end; an array that is not given is far from all others."""
     start = tracing.builder.cast("ptrtoint", array.data, INT)
     return start, start + 8 * call.width(about)
 
 
 def _write_answer(call, python, taken, answer):
-    """Make room for the results unless the caller has, sweep, and answer if all went well."""
+    """Allocate the results unless the caller gave them, sweep, and answer if all went well."""
     made = [_room(call, python, about, array) for about, array in call.results]
     there = made[0] != 0
     for array in made[1:]:
@@ -141,7 +141,7 @@ def _write_answer(call, python, taken, answer):
 
 
 def _tell(python, fine, taken, made, answer):
-    """The new arrays, a tuple if there are several; TOLD where the caller has them; no answer, and nothing is kept."""
+    """Return the new arrays, a tuple if several; TOLD if the caller has them; release them if there is no answer."""
     new = fine & ~taken
     answer.set(where(new, made[0], where(fine, TOLD, 0)))
     if len(made) > 1:
@@ -153,7 +153,7 @@ def _tell(python, fine, taken, made, answer):
 
 
 def _room(call, python, about, array):
-    """The address of a new array for a result, or 0 where there is one."""
+    """Return the address of a new array for a result, 0 if the caller gave one."""
     made, dims = local(0), Vector(tracing.builder.alloca(INT, max(1, len(about.tail))))
     for _ in if_(~array.given, likely=True):
         for i, extent in enumerate(about.tail):
@@ -163,7 +163,7 @@ def _room(call, python, about, array):
 
 
 def _numbers(array, new):
-    """Where a result is written: in a new array, if that is not 0."""
+    """Return the memory a result is written to: the new array's, if that is not 0."""
     place = local(tracing.builder.cast("ptrtoint", array.data, INT))
     for _ in if_(new != 0, likely=True):
         place.set(field(new, DATA))

@@ -30,7 +30,7 @@ _FIRST = constant(_PLACES, tuple(range(LINE)))
 
 
 def streams(lanes):
-    """Whether lines can be streamed: where an instruction of AVX-512 puts together as much as a line holds."""
+    """Return True if lines can be streamed: one AVX-512 instruction joins as much as a line holds."""
     return lanes == LINE and "avx512f" in tracing.machine.has
 
 
@@ -41,7 +41,7 @@ def settle(streamed):
 
 
 class Pieces:
-    """The first ``count`` numbers of a workspace, on their way to a :class:`~kfdyn.sweeps.memory.Column`."""
+    """Copy the first ``count`` numbers of a workspace to a :class:`~kfdyn.sweeps.memory.Column`, piece by piece."""
 
     def __init__(self, column, numbers, count):
         self.column, self.numbers, self.count, self.lanes = column, numbers, count, column.lanes
@@ -67,7 +67,7 @@ class Pieces:
         self.ends()
 
     def _one_by_one(self):
-        """Fewer numbers than lanes."""
+        """Copy fewer numbers than there are lanes."""
         with self._looking():
             for i in loop(self.count):
                 x = broadcast(self.numbers[i], self.lanes)
@@ -75,7 +75,7 @@ class Pieces:
                 self.column.put(i, x)
 
     def _squares(self):
-        """Pieces as they are; the last one looks back at numbers already copied."""
+        """Copy whole pieces; the last one overlaps numbers already copied."""
         with self._looking():
             for i in loop(self.count, step=self.lanes):
                 i = where(i > self.count - self.lanes, self.count - self.lanes, i)
@@ -83,7 +83,7 @@ class Pieces:
                     _put(row, self.column.memory.part(place).data)
 
     def whole(self):
-        """How many lines are streamed: as many as there are whole pieces behind the first."""
+        """Return how many lines are streamed: one less than there are whole pieces."""
         return self.count // LINE - 1
 
     def lines(self, first, last):
@@ -100,7 +100,7 @@ class Pieces:
                     one.set(other)
 
     def ends(self):
-        """What of each row comes before its first line and behind its last: fewer numbers than two lines have."""
+        """Store what lies before the first line of each row and behind its last: less than two lines."""
         build, starts, lines = tracing.builder, self._starts(), self.whole() * LINE
         with self._looking():
             for i in (0, self.count - 2 * LINE, self.count - LINE):
@@ -111,7 +111,7 @@ class Pieces:
                     build.call(f"llvm.masked.store.v{LINE}f64.{kind}", VOID, [piece, place, constant(WORD, 8), ends])
 
     def _starts(self):
-        """Of each row, its memory, and how many numbers are before its first line."""
+        """Return for each row its memory and how many numbers lie before its first line."""
         starts = []
         for place in self.column.places(0):
             row = self.column.memory.part(place)
@@ -120,7 +120,7 @@ class Pieces:
         return starts
 
     def _transposed(self, i):
-        """Numbers i, i + 1, … of each row, by exchange of halves, quarters, …"""
+        """Return numbers i, i + 1, … of each row, by exchange of halves, quarters, …"""
         count, half, build = self.lanes, 1, tracing.builder
         rows = [number(self.numbers[i + j], count) for j in range(count)]
         self._look(rows)
@@ -136,7 +136,7 @@ class Pieces:
 
     @contextmanager
     def _looking(self):
-        """Look at what is copied here, if somebody wants to know.
+        """Check for numbers that are not finite while copying here, if the caller asked.
 
         The sum is the loop's own, so that it has a register: one that lives longer may have none.
         """
@@ -149,7 +149,7 @@ class Pieces:
             self.seen = None
 
     def _look(self, numbers):
-        """Add 0 for each number, or NaN where it is not finite."""
+        """Add 0 to the check for each finite number, NaN otherwise."""
         if self.seen is None:
             return
         total = vanishing(numbers[0])
@@ -159,7 +159,7 @@ class Pieces:
 
 
 class Late:
-    """Matrices that are streamed a pass late, some lines at every step of the next pass.
+    """Stream matrices one pass late, some lines at every step of the next pass.
 
     Memory then works while the processor does: that keeps a hundred stores waiting and computes on, but for thousands
     in a row it waits itself. The template has one of these for all passes; recursions call it by :func:`late`.
@@ -175,7 +175,7 @@ class Late:
         self.start, self.step, self.waiting = local(0), local(0), local(False)
 
     def begin(self, matrices, count, steps):
-        """See :func:`late`."""
+        """Begin a pass, see :func:`late`."""
         self.matrices, self.count = matrices, count
         self.parts = self._parts()
         self.each = self.parts[0].whole()
@@ -185,7 +185,7 @@ class Late:
             self.burst.set((self.all + (steps - 1)) // steps)
 
     def some(self):
-        """Stream some of the results that wait, one after the other."""
+        """Stream some of the waiting lines."""
         for _ in if_(self.at < self.all, likely=False):
             first, last = now(self.at), self.at + self.burst
             for k, part in enumerate(self.parts):
@@ -195,14 +195,14 @@ class Late:
             self.at.set(last)
 
     def rest(self):
-        """None waits any more."""
+        """Store what is left of the waiting results."""
         for _ in if_(self.waiting):
             for part in self.parts:
                 part.ends()
             self.waiting.set(False)
 
     def leave(self, row):
-        """Let the results of this pass wait if they are streamed; what caches hold is there at once."""
+        """Let the results of this pass wait if they are streamed; store them at once if caches hold them."""
         for name, numbers in self.matrices():
             column = getattr(row, name)
             for streamed in if_else(column.streamed):
@@ -225,7 +225,7 @@ class Late:
 
 
 class AtOnce:
-    """The same where nothing is streamed, or there is no next pass."""
+    """Same interface as :class:`Late` where nothing is streamed, or there is no next pass."""
 
     waiting = False
 
@@ -233,18 +233,18 @@ class AtOnce:
         self.matrices, self.count = matrices, count
 
     def some(self):
-        """Nothing waits."""
+        """Do nothing: nothing waits."""
 
     rest = some
 
     def leave(self, row):
-        """Copy them."""
+        """Copy the results."""
         for name, numbers in self.matrices():
             getattr(row, name).copy(numbers, self.count)
 
 
 def late(row, matrices, count, steps):
-    """What brings matrices to the rows of results; those that are streamed, while the next rows are worked on.
+    """Return the object that copies matrices to the results, streamed ones while the next rows are computed.
 
     ``matrices()`` are pairs: the name of a result, and where its numbers are in the workspace, ``count`` of them, all
     that a row has. Where these numbers are about to change, the recursion must have called ``some()`` ``steps`` times

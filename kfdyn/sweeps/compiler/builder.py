@@ -1,4 +1,4 @@
-"""Instructions of LLVM's, written one after the other: what the proxies of :mod:`values` call.
+"""Write LLVM instructions one after the other: what the proxies of :mod:`values` call.
 
 It writes little, so that there is little to read, to optimise and to check again:
 
@@ -15,7 +15,7 @@ from kfdyn.sweeps.values import Constant, Value, constant
 
 
 class Index(Value):
-    """base · factor + offset, written only where somebody asks for its name."""
+    """An index base · factor + offset, written only when its name is asked for."""
 
     __slots__ = ("_builder", "base", "factor", "offset")
 
@@ -24,7 +24,7 @@ class Index(Value):
 
     @property
     def name(self):
-        """The name of the sum."""
+        """Name of the sum, written now."""
         name, build = self.base.name, self._builder
         if self.factor != 1:
             name = build.pure(INT, f"mul nsw i64 {name}, {self.factor}").name
@@ -32,7 +32,7 @@ class Index(Value):
 
 
 class Distance(Value):
-    """A pointer, so many elements away from another."""
+    """A pointer some elements away from another."""
 
     __slots__ = ("_builder", "base", "offset")
 
@@ -41,13 +41,13 @@ class Distance(Value):
 
     @property
     def name(self):
-        """The name of the sum."""
+        """Name of the sum, written now."""
         to = f"getelementptr inbounds {self.type.pointee}, {self.base}, i64 {self.offset}"
         return self._builder.pure(self.type, to).name
 
 
 def _parts(index):
-    """Base, factor and offset of an index; the base of a constant is None."""
+    """Return base, factor and offset of an index; the base of a constant is None."""
     if isinstance(index, Index):
         return index.base, index.factor, index.offset
     if isinstance(index, Constant):
@@ -59,7 +59,7 @@ _SIGNS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
 
 class Builder:
-    """Writes instructions at the end of a block of a function.
+    """Writer of instructions at the end of a block of a function.
 
     ``depth``: how many branches that are not known until the code runs stand around this place; ``left``: whether
     somebody has left a body before its end.
@@ -72,7 +72,7 @@ class Builder:
         (self.block,) = self.blocks(1)
 
     def pure(self, kind, text):
-        """The value of an operation without side effects, which is not written again where it stands already."""
+        """Write an operation without side effects, or return its value if it was written already."""
         found = self.known.get(text)
         if found is None:
             found = self.known[text] = self.value(kind, text)
@@ -80,27 +80,27 @@ class Builder:
         return found
 
     def value(self, kind, text):
-        """The value of an instruction."""
+        """Write an instruction and return its value."""
         self.made += 1
         name = f"%v{self.made}"
         self.block.lines.append(f"{name} = {text}")
         return Value(kind, name)
 
     def line(self, text):
-        """An instruction without a value."""
+        """Write an instruction without a value."""
         self.block.lines.append(text)
 
     # Blocks.
 
     def blocks(self, count):
-        """New blocks of the function."""
+        """Add blocks to the function."""
         there = self.function.blocks
         there += [Block(f"b{len(there) + i}") for i in range(count)]
         return there[-count:]
 
     @contextmanager
     def body(self, block, onward, after=None):
-        """Write a block that goes on ``onward``, and then be at the end of ``after``, or there.
+        """Write a block that continues at ``onward``; afterwards write at ``after``, or at ``onward``.
 
         What is written in it may not have run where it ends.
         """
@@ -122,16 +122,16 @@ class Builder:
         self.block = after or onward
 
     def branch(self, block):
-        """Go on there."""
+        """Jump to a block."""
         self._end(f"br label %{block.name}")
 
     def fork(self, condition, yes, no, likely=None):
-        """Go on there if the condition holds, else here."""
+        """Jump to one of two blocks by a condition."""
         weights = "" if likely is None else f", !prof !{0 if likely else 1}"
         self._end(f"br {condition}, label %{yes.name}, label %{no.name}{weights}")
 
     def ret(self, value):
-        """Leave the function with this."""
+        """Return from the function."""
         self._end(f"ret {value}")
 
     def _end(self, text):
@@ -141,15 +141,15 @@ class Builder:
     # Arithmetic.
 
     def operate(self, what, a, b):
-        """An operation on two of a kind; ``what`` names it, and what the compiler may do to it."""
+        """Write an operation on two values of one type; ``what`` names it and its fast-math flags."""
         return self.pure(a.type, f"{what} {a}, {b.name}")
 
     def add(self, a, b):
-        """The sum of two indices."""
+        """Add two indices."""
         return self._sum("add", 1, a, b)
 
     def sub(self, a, b):
-        """The difference of two indices."""
+        """Subtract two indices."""
         return self._sum("sub", -1, a, b)
 
     def _sum(self, what, sign, a, b):
@@ -160,7 +160,7 @@ class Builder:
         return self.index(self.pure(INT, f"{what} nsw i64 {x}, {y}"), 1, c + sign * d)
 
     def mul(self, a, b):
-        """The product of two indices."""
+        """Multiply two indices."""
         (x, f, c), (y, g, d) = _parts(a), _parts(b)
         if x is None or y is None:
             factor = c if x is None else d
@@ -168,13 +168,13 @@ class Builder:
         return self.pure(INT, f"mul nsw i64 {a.name}, {b.name}")
 
     def index(self, base, factor, offset):
-        """base · factor + offset."""
+        """Return base · factor + offset."""
         if base is None or factor == 0:
             return constant(INT, offset)
         return base if factor == 1 and offset == 0 else Index(self, base, factor, offset)
 
     def compare(self, sign, a, b):
-        """A condition, lane by lane; as Python has it, nothing is less than NaN or equal to it."""
+        """Compare lane by lane; as in Python, nothing is less than NaN or equal to it."""
         if a.type.whole:
             what = f"icmp {'s' if len(sign) == 1 or sign[0] in '<>' else ''}{_SIGNS[sign]}"
         else:
@@ -182,11 +182,11 @@ class Builder:
         return self.pure(vector(BIT, a.type.count), f"{what} {a}, {b.name}")
 
     def select(self, condition, yes, no):
-        """One of two values."""
+        """Select one of two values."""
         return self.pure(yes.type, f"select {condition}, {yes}, {no}")
 
     def cast(self, what, a, kind):
-        """The same as another type: trunc, zext, sext, sitofp, ptrtoint, inttoptr, bitcast."""
+        """Convert to another type: trunc, zext, sext, sitofp, ptrtoint, inttoptr, bitcast."""
         if what == "bitcast" and str(kind) == str(a.type):  # pointers of a newer LLVM
             return Value(kind, a.name)
         return self.pure(kind, f"{what} {a} to {kind}")
@@ -194,22 +194,22 @@ class Builder:
     # Lanes.
 
     def insert_element(self, a, x, l):
-        """Lanes with lane l, known, changed."""
+        """Replace lane l, known, of a vector."""
         return self.pure(a.type, f"insertelement {a}, {x}, i32 {l}")
 
     def shuffle_vector(self, a, b, lanes):
-        """Lanes of two vectors by number."""
+        """Pick lanes of two vectors by number."""
         return self.pure(a.type, f"shufflevector {a}, {b}, {constant(vector(WORD, len(lanes)), tuple(lanes))}")
 
     def in_all_lanes(self, x, kind):
-        """Lanes of this type that are all alike."""
+        """Repeat a number in all lanes of a vector type."""
         bottom = constant(kind, None)
         return self.shuffle_vector(self.insert_element(bottom, x, 0), bottom, [0] * kind.count)
 
     # Memory and calls.
 
     def gep(self, place, index):
-        """So many elements on from a place."""
+        """Return the pointer so many elements further on."""
         base, offset = (place.base, place.offset) if isinstance(place, Distance) else (place, 0)
         x, factor, more = _parts(index)
         if x is not None:
@@ -218,16 +218,16 @@ class Builder:
         return Distance(self, base, offset + more) if offset + more else base
 
     def load(self, place, align=None):
-        """What is there."""
+        """Load a value."""
         kind = place.type.pointee
         return self.value(kind, f"load {kind}, {place}" + (f", align {align}" if align else ""))
 
     def store(self, value, place, align=None):
-        """Put it there."""
+        """Store a value."""
         self.line(f"store {value}, {place}" + (f", align {align}" if align else ""))
 
     def alloca(self, kind, count=1, align=None):
-        """A place on the stack, reserved once for the whole function however often a loop comes by."""
+        """Reserve a place on the stack, once for the whole function."""
         self.made += 1
         more = (f", i64 {count}" if count > 1 else "") + (f", align {align}" if align else "")
         self.function.places.append(f"%v{self.made} = alloca {kind}{more}")

@@ -1,4 +1,4 @@
-"""Compiled code on disk, under a name that says all it was made from: so it cannot be stale.
+"""Keep compiled code on disk under a name that says all it was made from, so it is never stale.
 
 The name is a digest of every source file the code was written from (the module of the sweep and all modules of this
 package that it imports, however far), of what was imported of them (:mod:`module_fingerprint`), the versions of
@@ -34,7 +34,7 @@ _TICK = 10_000_000  # nanoseconds by which the times of files may be behind the 
 
 
 def digest(module, *facts):
-    """The name of code written by a module, given all else it depends on; None if that cannot be known.
+    """Return the name of code written by a module, given all else it depends on; None if that cannot be known.
 
     It begins with a digest of what was asked, which is the same when sources have changed (:func:`had_before`).
 
@@ -59,12 +59,12 @@ def digest(module, *facts):
 
 
 def ours(module):
-    """Whether a module is of this package."""
+    """Return True if a module is of this package."""
     return module.partition(".")[0] == __name__.partition(".")[0]
 
 
 def changed(names):
-    """Whether a file of these modules may have changed since the package was imported, as its times say.
+    """Return True if a file of these modules may have changed since the package was imported.
 
     A clock that is wrong, here or where the files are, can tell of a change that was none. Nobody can set back when a
     file was last changed in any way (``st_ctime``); one that has no times is in an archive, which has. A time that is
@@ -82,7 +82,7 @@ def changed(names):
 
 
 def closure(module):
-    """Names of all modules of this package that a module imports, itself included, however far."""
+    """Return the names of all modules of this package that a module imports, directly or not, and its own."""
     found, left = set(), [module]
     while left:
         name = left.pop()
@@ -95,7 +95,7 @@ def closure(module):
 
 @cache
 def _read(name):
-    """Source of a module, and the modules of this package that it names in imports; None and none if not known."""
+    """Return the source of a module and the modules of this package that it imports; (None, none) if not known."""
     source = _source(name)[0]
     if source is None:  # a script or a notebook
         return None, frozenset()
@@ -115,7 +115,7 @@ def _read(name):
 
 @cache
 def _source(name):
-    """Source of a module of this package, None if there is none; if it is a package; and the file, or its archive."""
+    """Return the source of a module of this package or None, whether it is a package, and its file or archive."""
     place = _ROOT.joinpath(*name.split("."))
     for file in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
         with suppress(OSError):
@@ -125,7 +125,7 @@ def _source(name):
 
 
 def load(name):
-    """Code of this name, or None."""
+    """Return the code of this name, or None."""
     for place in folders().trusted if name is not None else ():
         with suppress(OSError), open(place / f"{name}.o", "rb") as file:
             told = os.fstat(file.fileno())  # of what was opened, whatever has this name by now
@@ -138,13 +138,13 @@ def load(name):
 
 
 def had_before(name):
-    """Whether the same was asked for and kept when the sources were others."""
+    """Return True if the same was asked for and kept when the sources were others."""
     found = (place.glob(f"{name[:_ASKED]}*.o") for place in folders().trusted)
     return any(file.stem != name for files in found for file in files)
 
 
 def save(name, code):
-    """Keep code under this name; what is in the way is told, and no error."""
+    """Keep code under this name; a failure is told, not raised."""
     place = folders().kept_in if name is not None else None
     if place is None:
         return
@@ -163,5 +163,5 @@ def save(name, code):
 
 
 def _check(name, code):
-    """What a file begins with: code under another name is not what was asked."""
+    """Return the head of a file: code under another name is not what was asked for."""
     return hashlib.sha256(name.encode() + code).digest()

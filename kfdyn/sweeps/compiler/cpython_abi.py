@@ -41,7 +41,7 @@ _FASTCALL = 0x80
 
 
 def context(owner=None, slot=None, otherwise=None):
-    """The addresses that entries want, as bytes.
+    """Return the addresses that entries need, as bytes.
 
     ``owner`` is a class whose objects are taken for their ``slot``; ``otherwise`` is called where there is no answer.
     """
@@ -55,7 +55,7 @@ def context(owner=None, slot=None, otherwise=None):
 
 
 def new_array_at():
-    """Where NumPy's function that makes an array is."""
+    """Return the address of NumPy's function that makes an array."""
     read = ctypes.pythonapi.PyCapsule_GetPointer
     read.restype, read.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     table = read(np._core.multiarray._ARRAY_API, None)
@@ -63,7 +63,7 @@ def new_array_at():
 
 
 def place_of(owner, slot):
-    """How far into an object of a class one of its slots is; 0 where that cannot be seen."""
+    """Return the offset of a slot in an object of a class; 0 if it cannot be determined."""
     probe, mark = object.__new__(owner), 2**60 + 1
     object.__setattr__(probe, slot, mark)
     words = (ctypes.c_void_p * (owner.__basicsize__ // 8)).from_address(id(probe))
@@ -72,13 +72,13 @@ def place_of(owner, slot):
 
 
 class Python:
-    """Python's functions, for code that is being written; objects are addresses, and ``words`` are the context."""
+    """CPython's functions, for code that is being written; objects are addresses, ``words`` the context."""
 
     def __init__(self, words):
         self.words = words
 
     def known(self, what):
-        """An address."""
+        """Return an address of the context."""
         return self.words[_CONTEXT.index(what)]
 
     def call(self, what, returned, *args):
@@ -87,20 +87,20 @@ class Python:
         return tracing.builder.call(self.known(what), returned, args)
 
     def new_array(self, dims, count):
-        """A new array of floats with so many axes; 0, and Python knows an error, where there is no memory."""
+        """Make an array of floats with so many axes; 0, with a Python error set, if there is no memory."""
         axes, number, nought = (constant(WORD, x) for x in (count, DTYPES["f"].num, 0))
         return self.call("PyArray_New", INT, self.known("ndarray"), axes, dims, number, 0, 0, nought, nought, 0)
 
     def refer(self, thing):
-        """Py_IncRef."""
+        """Call Py_IncRef."""
         self.call("Py_IncRef", VOID, thing)
 
     def release(self, thing):
-        """Py_DecRef."""
+        """Call Py_DecRef."""
         self.call("Py_DecRef", VOID, thing)
 
     def tuple_of(self, things):
-        """A new tuple of objects, to which nobody else refers; ERROR where there is no memory."""
+        """Make a tuple of objects to which nobody else refers; ERROR if there is no memory."""
         made = self.call("PyTuple_New", INT, len(things))
         for there in if_else(made != 0):
             for i, thing in enumerate(things):
@@ -112,17 +112,17 @@ class Python:
 
 
 def field(thing, offset, kind=INT):
-    """What an object has so many bytes behind its beginning."""
+    """Load the field of an object at an offset in bytes."""
     return pointer(thing + offset, kind)[0]
 
 
 def items(thing, count):
-    """The objects in a tuple, which says behind its head how many there are."""
+    """Return the objects of a tuple, which stores its length behind its head."""
     return [field(thing, tuple.__basicsize__ + 8 * i) for i in range(count)]
 
 
 def check_layout():
-    """Look whether the fields of arrays and tuples are where entries read them."""
+    """Check that arrays and tuples have their fields where entries read them."""
     array = np.zeros((2, 3))
     pair = (None, array)
 
@@ -149,7 +149,7 @@ def check_layout():
 
 
 def _makes_arrays():
-    """Whether NumPy's function that makes an array does so."""
+    """Check that NumPy's function makes an array."""
     size, number, word = ctypes.POINTER(ctypes.c_int64), ctypes.c_int, ctypes.c_void_p
     kind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object, number, size, number, word, word, number, number, word)
     dims = (ctypes.c_int64 * 2)(2, 3)
@@ -162,11 +162,11 @@ class _Method(ctypes.Structure):
 
 
 class _Context(bytes):
-    """The context of a function, and what its code lives in: with the function both are let go."""
+    """Keeps the context of a function and the engine of its code alive as long as the function."""
 
 
 def python_function(name, address, code, *taken):
-    """A function of Python's at an address, which keeps what its ``code`` lives in.
+    """Make a Python function from an address; it keeps its ``code`` alive.
 
     ``taken`` are the class and the slot of a model, if it takes one, and what is called instead of an answer of None.
     """

@@ -1,4 +1,4 @@
-"""The compile driver: a function that writes code is run, and what it wrote becomes a function of Python's.
+"""Compile: run a function that writes code, and turn what it wrote into a function of Python's.
 
 It stands on llvmlite's binding alone, to optimise and to link, and uses no private name of it; :mod:`ir` writes.
 """
@@ -32,7 +32,7 @@ _KEPT = 2**21  # numbers, half of what the C library can be asked to keep
 
 
 def _renew_locks():
-    """Let nobody in a forked process wait for a thread that it does not have; a cached property has a lock, too."""
+    """Renew the locks in a forked process, whose holders it does not have."""
     _LOCK.release()
     modules = [module for name, module in sys.modules.items() if cache.ours(name)] if sys.version_info < (3, 12) else []
     for kind in {kind for module in modules for kind in vars(module).values() if isinstance(kind, type)}:
@@ -47,7 +47,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Machine:
-    """A processor that code is written for: its target triple, name and features, by name whether it has them."""
+    """The processor that code is written for: target triple, name and features."""
 
     def __init__(self, triple, name, features):
         self.triple, self.name = triple, name
@@ -64,18 +64,18 @@ class Machine:
         self.fuses = "fma" in self.has or self.is_arm
 
     def target_machine(self, level=3):
-        """A target machine, of which each engine owns one."""
+        """Make a target machine; each engine owns one."""
         return self.target.create_target_machine(
             cpu=self.name, features=self.features, opt=level, reloc="static", codemodel="jitdefault", jit=True
         )
 
     def key(self):
-        """What of the machine and the compiler code depends on."""
+        """Return what code depends on of the machine and the compiler."""
         return llvmlite.__version__, tuple(llvm.llvm_version_info), self.triple, self.name, self.features
 
 
 def machine():
-    """The processor this process runs on."""
+    """Return the processor this process runs on."""
     with _LOCK:
         if not _ready:
             with uninterrupted():
@@ -86,7 +86,7 @@ def machine():
 
 
 def _prepare():
-    """Let LLVM know this processor and the functions that code calls."""
+    """Register this processor and the C functions that code calls with LLVM."""
     check_layout()
     with suppress(RuntimeError):  # newer ones do so themselves
         llvm.initialize()
@@ -105,7 +105,7 @@ def _prepare():
 
 
 class Code(NamedTuple):
-    """What a function of Python's is made from.
+    """What a compiled function is made from.
 
     ``write`` writes it: it is called with what it sees of the ``arguments``, kinds of :mod:`wrapper`, and returns an
     integer, None for 0. ``module`` is the name of the module whose sources it is written from, ``key`` all else that it
@@ -125,7 +125,7 @@ class Code(NamedTuple):
 
 
 def compiled(code):
-    """The function of Python's, from the cache if it is there."""
+    """Return the function, from the cache if it is there."""
     with _LOCK:
         address, engine = located(code)
         taken = [
@@ -135,7 +135,7 @@ def compiled(code):
 
 
 def located(code):
-    """Where the function is that is called from outside, and what its code lives in."""
+    """Return the address of the compiled function and the engine its code lives in."""
     with _LOCK:
         asked = code._replace(write=None, outer=None, arguments=[kind.key for kind in code.arguments])
         known = cache.digest(code.module, asked, machine().key())
@@ -150,7 +150,7 @@ def located(code):
 
 
 def written(code):
-    """LLVM's text of it, before it is optimised."""
+    """Return LLVM's text of the code before optimisation."""
     module, name = Module(machine().triple), code.name
     # Where a function has one caller, it would be optimised twice: alone, and again inside of the other.
     inner = Function(module, f"{name}.sweep", INT, inner_types(code.arguments), "internal", "noinline")
@@ -204,7 +204,7 @@ def _object_code(code):
 
 
 def _linked(code):
-    """An engine that has loaded the code, which lives as long."""
+    """Load object code into an engine."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine().target_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()

@@ -1,4 +1,4 @@
-"""LLVM's language as text: types, functions and modules; :mod:`builder` writes the instructions.
+"""LLVM IR as text: types, functions and modules; :mod:`builder` writes the instructions.
 
 A writer of our own, since most of what llvmlite's would do is not wanted, and to write is a third of the wait for first
 use.
@@ -8,7 +8,7 @@ from functools import cache
 
 
 class Type:
-    """A type; there is one object of each, so that two are equal only if they are the same.
+    """An IR type, one object each, so that two are equal only if they are the same.
 
     ``count`` is how many are side by side, ``part`` what each of them is, ``whole`` says whether they are integers, and
     a pointer knows its ``pointee``.
@@ -21,7 +21,7 @@ class Type:
         self._pointer = None
 
     def as_pointer(self):
-        """What points at one."""
+        """Return the type of a pointer to it."""
         if self._pointer is None:
             self._pointer = Type(f"{self}*" if _typed() else "ptr", pointee=self)
         return self._pointer
@@ -32,7 +32,7 @@ class Type:
 
 @cache
 def _typed():
-    """Whether this LLVM wants to be told what a pointer points at."""
+    """Return True if this LLVM has typed pointers."""
     from llvmlite.binding import llvm_version_info
 
     return llvm_version_info[0] < 17
@@ -40,13 +40,13 @@ def _typed():
 
 @cache
 def integer(bits):
-    """Integers of so many bits."""
+    """Return the integer type of so many bits."""
     return Type(f"i{bits}", whole=True)
 
 
 @cache
 def vector(kind, count):
-    """So many numbers of a kind side by side; one is the number itself."""
+    """Return the vector type of so many numbers; one is the number itself."""
     return kind if count == 1 else Type(f"<{count} x {kind}>", count, kind, kind.whole)
 
 
@@ -54,7 +54,7 @@ INT, WORD, BYTE, BIT, REAL, VOID = integer(64), integer(32), integer(8), integer
 
 
 class Block:
-    """A basic block: lines, of which the last leads elsewhere."""
+    """A basic block: lines, the last of which jumps or returns."""
 
     __slots__ = ("ended", "lines", "name")
 
@@ -63,7 +63,7 @@ class Block:
 
 
 class Function:
-    """A function of a module: with blocks, or declared only.
+    """A function of a module, defined by blocks or only declared.
 
     ``given`` are the types of its arguments, which are called %a0, %a1, …; ``places`` its variables on the stack.
     """
@@ -75,7 +75,7 @@ class Function:
         module.functions[name] = self
 
     def text(self):
-        """The function as LLVM reads it."""
+        """Return the function as IR text."""
         if not self.blocks:
             return f'declare {self.returned} @"{self.name}"({", ".join(map(str, self.given))})'
         given = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(self.given))

@@ -18,7 +18,7 @@ _IDLE = ("__doc__", "__module__", "__annotations__", "__firstlineno__", "__stati
 
 @cache
 def fingerprint(name):
-    """Some bytes that are others if the module of this name is; None if there is none."""
+    """Return bytes that change if the module of this name does; None if there is none."""
     try:
         module = import_module(name)  # now rather than by what is compiled, so that it is known
     except ImportError:
@@ -33,17 +33,17 @@ def fingerprint(name):
 
 
 class Findings:
-    """What is found in a module: each function, each class of its own and each constant once."""
+    """The hash of a module: each function, each class of its own and each constant once."""
 
     def __init__(self, module):
         self.module, self.made, self.seen = module, hashlib.sha256(), set()
 
     def digest(self):
-        """All of it in some bytes."""
+        """Return the hash."""
         return self.made.digest()
 
     def add(self, value, name="", own=False):
-        """What this is called here, and all that says what it does; ``own``: only what this module defines.
+        """Add a value by its name and content; ``own``: only what this module defines.
 
         Lists, and objects without a method ``facts``, are skipped because they are mutable.
         """

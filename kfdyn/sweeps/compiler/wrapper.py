@@ -1,4 +1,4 @@
-"""The way from Python into compiled code: a function of CPython's own calling convention, written beside each sweep.
+"""Call compiled code from Python: a function in CPython's calling convention, written beside each sweep.
 
 It looks at every argument as no Python line could in the time: that an array is one, of the right kind of number, in
 the machine's order, aligned, contiguous, and writeable where it is written to (see :mod:`cpython_abi`).
@@ -40,11 +40,11 @@ class Whole:
     key, types = "int", (INT,)
 
     def read(self, python, thing, unless):
-        """What the sweep is called with, found in an object."""
+        """Unpack the sweep's arguments from an object."""
         return [python.call("PyLong_AsLongLong", INT, thing)]
 
     def seen(self, value):
-        """What the function that writes the sweep sees of it."""
+        """Return the proxy that the writing function sees."""
         return [value]
 
 
@@ -54,12 +54,12 @@ class Real(Whole):
     key, types = "float", (REAL,)
 
     def read(self, python, thing, unless):
-        """A double."""
+        """Unpack a double."""
         return [python.call("PyFloat_AsDouble", REAL, thing)]
 
 
 class Model:
-    """The first argument: an object of this class that keeps the address of its table in one of its slots.
+    """The first argument: an object of this class that keeps its table's address in one of its slots.
 
     A function that takes one answers with new arrays, or with those its caller gave for the answer. Whatever it does
     not take goes to ``otherwise(...)``, a Python function of the same arguments; without one it answers None. It
@@ -74,7 +74,7 @@ class Model:
         self.key = "model", long
 
     def read(self, python, thing, unless):
-        """The context, and the address that a model keeps in its slot."""
+        """Unpack the context, and the address that a model keeps in its slot."""
         unless(field(thing, HEAD - 8) == python.known("class"))
         kept = field(thing, python.known("slot"))
         unless(kept != 0)  # a slot that was never set
@@ -83,7 +83,7 @@ class Model:
         return [tracing.builder.cast("ptrtoint", python.words.data, INT), address]
 
     def seen(self, words, address):
-        """Python's functions, and the address."""
+        """Return Python's functions, and the address."""
         return [Python(pointer(words, INT)), address]
 
 
@@ -102,7 +102,7 @@ class Array:
         self.types = (_KINDS[dtype].as_pointer(), INT, INT.as_pointer())
 
     def read(self, python, thing, unless):
-        """Data, number of axes and shape of an array; all 0 for None."""
+        """Unpack data, number of axes and shape of an array; all 0 for None."""
         data, axes, shape = (local(constant(kind, 0)) for kind in self.types)
         for _ in if_(thing != python.known("None") if self.optional else True):
             unless(field(thing, HEAD - 8) == python.known("ndarray"))
@@ -119,12 +119,12 @@ class Array:
         return [now(place) for place in (data, axes, shape)]
 
     def _holds_numbers(self, python, letters):
-        """Whether a dtype of these letters is the one that is wanted, or the other int64."""
+        """Check that a dtype of these letters is the wanted one, or the other int64."""
         right = letters == _letters(python.known(self.dtype))
         return right | (letters == _letters(python.known("other i"))) if self.dtype == "i" else right
 
     def seen(self, data, axes, shape):
-        """The array as the sweep sees it: a matrix where it has two axes, else flat, with axes, shape and ``given``."""
+        """Return the array as the sweep sees it: a matrix if it has two axes, else flat."""
         array, shape = Vector(data), Vector(shape)
         array.changeable = self.writeable
         if self.axes == 2:
@@ -135,26 +135,26 @@ class Array:
 
 
 class Group:
-    """An argument that is a named tuple of others; the function that writes the sweep sees it as such."""
+    """An argument that is a named tuple of others."""
 
     def __init__(self, named, parts):
         self.named, self.parts = named, parts
         self.key, self.types = tuple(part.key for part in parts), inner_types(parts)
 
     def read(self, python, thing, unless):
-        """What its parts are called with."""
+        """Unpack the arguments of its parts."""
         unless(python.call("PyType_GetFlags", INT, field(thing, HEAD - 8)) & _TUPLE != 0)
         unless(field(thing, HEAD) == len(self.parts))
         found = zip(self.parts, items(thing, len(self.parts)))
         return [x for part, item in found for x in part.read(python, item, unless)]
 
     def seen(self, *values):
-        """The tuple of what is seen of its parts."""
+        """Return the tuple of its parts' proxies."""
         return [self.named(*proxies(self.parts, values))]
 
 
 def _letters(dtype):
-    """Kind, letter, byte order and number of a dtype: an array that was pickled has an object of its own."""
+    """Return kind, letter, byte order and number of a dtype: a pickled array has a dtype object of its own."""
     return field(dtype, DTYPE_KIND) & ~(0xFF << 24)  # less a byte that is not of it
 
 
@@ -175,7 +175,7 @@ def write_wrapper(module, name, inner, arguments):
 
 
 def _write_otherwise(own, given, count, attempt):
-    """Write the attempt at an answer, and what is done where there is none, which is 0."""
+    """Write the attempt at an answer and the fallback, taken where the answer is 0."""
     python, build = _python(own), tracing.builder
     result = build.call(attempt.name, INT, [own, given, count])
     for _ in if_(result == 0, likely=False):
@@ -188,7 +188,7 @@ def _write_otherwise(own, given, count, attempt):
 
 
 def _python(own):
-    """Python's functions, of which a function's own object, a string of bytes, has the addresses."""
+    """Return Python's functions, by the addresses in the bytes that the function object keeps."""
     return Python(pointer(own + (bytes.__basicsize__ - 1), INT))
 
 
@@ -241,11 +241,11 @@ def _write(own, given, count, inner, arguments):
 
 
 def inner_types(arguments):
-    """LLVM's types of what a sweep is called with."""
+    """Return the IR types of a sweep's arguments."""
     return [piece for kind in arguments for piece in kind.types]
 
 
 def proxies(arguments, values):
-    """What the function that writes a sweep sees of its arguments."""
+    """Return the proxies of a sweep's arguments."""
     left = iter(values)
     return [one for kind in arguments for one in kind.seen(*(next(left) for _ in kind.types))]

@@ -15,7 +15,7 @@ from kfdyn.textbook.algebra import Array, block, cross, identity, solve, tilde, 
 
 
 def constraint_rows(H: Array) -> Array:
-    """N (n − m, n) with N H* = 0 for the joint map H (m, n): what a hinge does not allow, by elimination.
+    """Return N (n − m, n) with N H* = 0 for the joint map H (m, n): what a hinge does not allow.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def constraint_rows(H: Array) -> Array:
 
 
 def hinge_as_constraints(M: Array, b: Array, H: Array, eta: Array, force: Array) -> tuple[Array, Array]:
-    """α (n,) of a body on a hinge and the force of the hinge (n,), as a free body with n − m constraints.
+    """Return α (n,) of a body on a hinge and the hinge's force (n,), as a free body with n − m constraints.
 
     ::
 
@@ -97,7 +97,7 @@ def hinge_as_constraints(M: Array, b: Array, H: Array, eta: Array, force: Array)
 
 
 def particle_rates(place: Any, p1: Array, p2: Array, u: Array) -> Array:
-    """B (3, 9) with ẋ = B q̇ for the particle x = p1 + a d + b u + c d × u, d = p2 − p1, q = (p1, p2, u).
+    """Return B (3, 9) with ẋ = B q̇ for the particle x = p1 + a d + b u + c d × u, d = p2 − p1, q = (p1, p2, u).
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def particle_rates(place: Any, p1: Array, p2: Array, u: Array) -> Array:
 
 
 def natural_coordinates(masses: Array, places: Array, p1: Array, p2: Array, u: Array) -> tuple[Array, Array]:
-    """Mass matrix (9, 9) and constraint gradients (3, 9) of a free body in natural coordinates (p1, p2, u).
+    """Return mass matrix (9, 9) and constraint gradients (3, 9) of a free body in coordinates (p1, p2, u).
 
     ::
 
@@ -169,7 +169,7 @@ def natural_coordinates(masses: Array, places: Array, p1: Array, p2: Array, u: A
 def pin_in_natural_coordinates(
     masses: Array, places: Array, p1: Array, p2: Array, u: Array, rate: Any, gravity: Array
 ) -> tuple[Array, Any]:
-    """q̈ (9,) and θ̈ of a body on a pin at p1 along u: 9 natural coordinates and 8 constraints.
+    """Return q̈ (9,) and θ̈ of a body on a pin at p1 along u: 9 natural coordinates and 8 constraints.
 
     Parameters
     ----------

@@ -79,12 +79,12 @@ class BodyEquations(NamedTuple):
     phi: Array
 
     def force(self, f: Array) -> Array:
-        """Force that goes with β, φ⁻¹f, from the spatial force f (6,) about z in inertial axes."""
+        """Return the force that goes with β, φ⁻¹f, from the spatial force f (6,) about z in inertial axes."""
         return _inverse(self.phi) @ np.asarray(f)
 
 
 def body_equations(formulation: str, M6: Array, rotation: Array, position: Array, V: Array) -> BodyEquations:
-    """M dβ/dt + b = f of a rigid body in one formulation.
+    """Write M dβ/dt + b = f of a rigid body in one formulation.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def body_equations(formulation: str, M6: Array, rotation: Array, position: Array
 
 
 def body_acceleration(M6: Array, force: Array, bias: Array) -> Array:
-    """dβ/dt = M⁻¹(f − b) (6,) of a free body, solved at its mass centre: M⁻¹ = φ⁻* diag(J_c⁻¹, 1/m) φ⁻¹, φ = φ(r, C).
+    """Return dβ/dt = M⁻¹(f − b) (6,) of a free body, solved at its mass centre, with φ = φ(r, C).
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def body_acceleration(M6: Array, force: Array, bias: Array) -> Array:
 
 
 def point_acceleration(acceleration: Array, omega: Array, l: Array) -> Array:
-    """dV(y)/dt = φ*(x, y) dV(x)/dt + [0; ω × (ω × l)] (6,) of a point y of the body, l = l(x, y).
+    """Return dV(y)/dt = φ*(x, y) dV(x)/dt + [0; ω × (ω × l)] (6,) of a point y of the body, l = l(x, y).
 
     Source: SRB, general acceleration relationship; the second term is −V~(y)V(x).
 
@@ -194,7 +194,7 @@ def point_acceleration(acceleration: Array, omega: Array, l: Array) -> Array:
 def convert_acceleration(
     source: str, target: str, acceleration: Array, M6: Array, rotation: Array, position: Array, V: Array
 ) -> Array:
-    """dβ/dt (6,) of one formulation turned into that of another.
+    """Convert dβ/dt (6,) of one formulation into that of another.
 
     dβ/dt = φ*(z, r) dV(z)/dt + (dφ*/dt) V(z), solved for dV(z)/dt in the source, applied in the target. The other
     arguments are those of :func:`body_equations`. Source: SRB, relation to CM generalised velocities, and between body
@@ -228,7 +228,7 @@ def convert_acceleration(
 
 
 def gyroscopic_about_point(M6: Array, V: Array) -> Array:
-    """Gyroscopic force b = V̄^ω M V^ω = [ω × Jω; m ω × (ω × p)] at a point of the body, inertial derivative.
+    """Return b = V̄^ω M V^ω = [ω × Jω; m ω × (ω × p)] at a point of the body, inertial derivative.
 
     V^ω = [ω; 0]. Does no work at the mass centre; elsewhere it does. The cheapest of the four: no linear velocity need
     be known.
@@ -257,7 +257,7 @@ def gyroscopic_about_point(M6: Array, V: Array) -> Array:
 
 
 def gyroscopic_about_body(M6: Array, V: Array) -> Array:
-    """Gyroscopic force b = V̄ M V = V̄h for the body derivative and the inertially referenced velocity: it does no work.
+    """Return b = V̄ M V = V̄h for the body derivative and the inertially referenced velocity: it does no work.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def gyroscopic_about_body(M6: Array, V: Array) -> Array:
 
 
 def gyroscopic_in_frame(M6: Array, V: Array, frame_velocity: Array) -> Array:
-    """Gyroscopic force b = V̄MV + M F~V in a frame that itself moves with spatial velocity F.
+    """Return the gyroscopic force b = V̄MV + M F~V in a frame that itself moves with spatial velocity F.
 
     The four formulations are four frames: F = 0 (inertially referenced), F = V (body derivative), and F = [0; v]
     (inertial derivative at a point, or at the mass centre). In the frame dh/dt + F̄h = f, and the body's inertia has the
@@ -310,7 +310,7 @@ def gyroscopic_in_frame(M6: Array, V: Array, frame_velocity: Array) -> Array:
 
 
 def inertia_rate(M6: Array, V: Array) -> Array:
-    """dM/dt = V̄M − MV~ (6, 6) of a body that moves past its reference with V, in inertial axes.
+    """Return dM/dt = V̄M − MV~ (6, 6) of a body that moves past its reference with V, in inertial axes.
 
     V is [ω; 0] for a point that moves with the body, the inertially referenced velocity for a point fixed in space.
     Source: SRB, time derivative of the spatial inertia.
@@ -339,7 +339,7 @@ def inertia_rate(M6: Array, V: Array) -> Array:
 
 
 def generalized_force(A: Array, f: Array) -> Array:
-    """T = A*f (m,), the generalised force of β where V = Aβ: T*β = f*V.
+    """Return T = A*f (m,), the generalised force of β where V = Aβ: T*β = f*V.
 
     The hinge map is the same rule: V = H*β gives T = Hf. Source: SRB, generalised forces from power.
 
@@ -366,7 +366,7 @@ def generalized_force(A: Array, f: Array) -> Array:
 
 
 def change_velocities(A: Array, inertia: Array, bias: Array, drift: Array | None = None) -> tuple[Array, Array]:
-    """A*MA (m, m) and A*(b + M (dA/dt)β) (m,): equations of motion for β where V = Aβ.
+    """Return A*MA (m, m) and A*(b + M (dA/dt)β) (m,): equations of motion for β where V = Aβ.
 
     Parameters
     ----------
@@ -397,7 +397,7 @@ def change_velocities(A: Array, inertia: Array, bias: Array, drift: Array | None
 
 
 def summary_table() -> tuple[Formulation, ...]:
-    """SRB's summary of the equations of motion, a row each; ``measure_formulations`` puts numbers to it.
+    """Return SRB's summary of the equations of motion, a row each; ``measure_formulations`` puts numbers to it.
 
     Returns
     -------
@@ -425,7 +425,7 @@ def _state(formulation: str, M6: Array, rotation: Array, position: Array, V: Arr
 
 
 def _frame(formulation: str, rotation: Array, position: Array, com: Array) -> Array:
-    """φ(z, r)."""
+    """Return φ(z, r)."""
     if formulation not in FORMULATIONS:
         raise ModelError(f"there is no formulation {formulation!r}; choose one of {', '.join(FORMULATIONS)}")
     straight = identity(3, rotation)
@@ -439,7 +439,7 @@ def _frame(formulation: str, rotation: Array, position: Array, com: Array) -> Ar
 
 
 def _map_and_drift(formulation: str, M6: Array, rotation: Array, position: Array, V: Array) -> tuple[Array, Array]:
-    """φ(z, r), and (dφ*/dt) V(z) in the axes of r."""
+    """Return φ(z, r), and (dφ*/dt) V(z) in the axes of r."""
     phi = _frame(formulation, rotation, position, _mass_centre(M6))
     omega, v, l = V[:3], V[3:], rotation @ _mass_centre(M6)
     linear = {
@@ -452,7 +452,7 @@ def _map_and_drift(formulation: str, M6: Array, rotation: Array, position: Array
 
 
 def _mass_centre(M6: Array) -> Array:
-    """l(z, C) (3,), from the entries m l~."""
+    """Return l(z, C) (3,), from the entries m l~."""
     product = M6[:3, 3:]
     mass = M6[5, 5]
     l = np.array([product[2, 1], product[0, 2], product[1, 0]])
@@ -460,17 +460,17 @@ def _mass_centre(M6: Array) -> Array:
 
 
 def _shift(l: Array, axes: Array) -> Array:
-    """φ = [A l~A; 0 A] (6, 6): forces about a frame at l with axes A, seen from here."""
+    """Return φ = [A l~A; 0 A] (6, 6): forces about a frame at l with axes A, seen from here."""
     return block([[axes, tilde(l) @ axes], [zeros((3, 3), axes), axes]])
 
 
 def _inverse(phi: Array) -> Array:
-    """φ⁻¹ = [A* (l~A)*; 0 A*], as (l~A)* = −A*l~."""
+    """Return φ⁻¹ = [A* (l~A)*; 0 A*], as (l~A)* = −A*l~."""
     A, lA = phi[:3, :3], phi[:3, 3:]
     return block([[A.T, lA.T], [zeros((3, 3), A), A.T]])
 
 
 def _bar(V: Array) -> Array:
-    """V̄ = [ω~ v~; 0 ω~] (6, 6)."""
+    """Return V̄ = [ω~ v~; 0 ω~] (6, 6)."""
     V = np.asarray(V)
     return block([[tilde(V[:3]), tilde(V[3:])], [zeros((3, 3), V), tilde(V[:3])]])

@@ -73,7 +73,7 @@ class Measured(NamedTuple):
 def free_motion(
     formulation: str, M6: Array, rotation: Array, position: Array, V: Array, time: Array, rtol: float = 1e-12
 ) -> FreeMotion:
-    """Motion of a body on which no force acts: M dβ/dt + b = 0, integrated with β itself as the state.
+    """Integrate the motion of a body without forces: M dβ/dt + b = 0, with β itself as the state.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def measure_formulations(
 
 
 def _advance(rate: Callable[[Array], Array], y: Array, step: float, rtol: float, halvings: int = 30) -> Array:
-    """One step by midpoint rules of 2, 4, 6, … parts, extrapolated until two agree (Gragg, Bulirsch and Stoer)."""
+    """Advance one step by midpoint rules of 2, 4, 6, … parts, extrapolated (Gragg, Bulirsch and Stoer)."""
     row: list[Array] = []
     first = rate(y)
     for j in range(1, _COLUMNS + 1):

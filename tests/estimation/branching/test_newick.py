@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kfdyn.errors import TreeError
-from kfdyn.estimation.branching.phylogenies.newick import read_newick
+from kfdyn.estimation.branching.newick import read_newick
 
 
 def test_names_lengths_and_parents():

@@ -7,7 +7,7 @@ from scipy.linalg import expm
 
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError, SingularError, TreeError
-from kfdyn.estimation.branching.phylogenies.transitions import pulled
+from kfdyn.estimation.branching.transitions import pulled
 
 
 def random_phylogeny(rng, tips):

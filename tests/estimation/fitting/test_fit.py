@@ -8,8 +8,7 @@ import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.datasets import nile
 from kfdyn.estimation.fitting.objective import Objective
-from kfdyn.estimation.fitting.transformed_objective import Problem
-from kfdyn.estimation.fitting.transforms import Transform
+from kfdyn.estimation.fitting.transformed_objective import Problem, Transform
 
 ONE = np.ones((1, 1))
 POSITIVE = (0, None)

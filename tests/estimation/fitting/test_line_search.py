@@ -8,8 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import kfdyn as kf
-from kfdyn.estimation.fitting.bfgs import FOUND, ROUNDED, STUCK, Descent
-from kfdyn.estimation.fitting.line_search import Point, line_search
+from kfdyn.estimation.fitting.bfgs import FOUND, ROUNDED, STUCK, Descent, Point, line_search
 from kfdyn.estimation.fitting.search import Search
 
 ONE = np.ones((1, 1))

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError, TreeError
+from kfdyn.estimation.branching.newick import read_newick
 from kfdyn.estimation.branching.outward_tree import OutwardTree
-from kfdyn.estimation.branching.phylogenies.newick import read_newick
-from kfdyn.estimation.branching.phylogenies.transitions import pulled, stationary
+from kfdyn.estimation.branching.transitions import pulled, stationary
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, real_array
 from kfdyn.estimation.model.tree import Tree
 
@@ -109,11 +109,11 @@ class Phylogeny:
         return nodes
 
     def node(self, name: str) -> int:
-        """Number of the node with this name, which no other node may have."""
+        """Return the number of the node with this name, which no other node may have."""
         return self._one(name, self._nodes.get(name, []) if name else [])
 
     def _tip(self, name: str) -> int:
-        """Number of the tip with this name; inner nodes of the same name are ignored."""
+        """Return the number of the tip with this name; inner nodes of the same name are ignored."""
         found = self._nodes.get(name, []) if name else []
         tips = [k for k in found if self.tree.child_start[k] == self.tree.child_start[k + 1]]
         k = self._one(name, tips or found)
@@ -172,7 +172,7 @@ class Phylogeny:
         root_mean: ArrayLike | None = None,
         root_cov: ArrayLike | None = None,
     ) -> OutwardTree:
-        """Brownian motion: x(child) = x(parent) + N(0, length · rate).
+        """Make the model of Brownian motion: x(child) = x(parent) + N(0, length · rate).
 
         Parameters
         ----------
@@ -197,7 +197,7 @@ class Phylogeny:
         root_mean: ArrayLike | None = None,
         root_cov: ArrayLike | None = None,
     ) -> OutwardTree:
-        """Pagel's λ: Brownian motion in which the covariance of two tips is λ times what the tree says.
+        """Make the model of Pagel's λ: Brownian motion in which tips share λ times the covariance that the tree says.
 
         Inner branches are shortened to λ times their length and those of the tips lengthened, so that no tip's
         variance changes: λ = 1 is Brownian motion, λ = 0 tips that know nothing of each other.
@@ -227,7 +227,7 @@ class Phylogeny:
         return self._model(A, length[:, None, None] * rate, error, root_mean, root_cov, None)
 
     def largest_lambda(self) -> float:
-        """The largest λ that leaves no branch of a tip negative."""
+        """Return the largest λ that leaves no branch of a tip negative."""
         tips = self.tips[self.parent[self.tips] >= 0]
         above = self.heights[self.parent[tips]]
         ratio = np.divide(self.heights[tips], above, out=np.full(tips.size, np.inf), where=above > 0)
@@ -243,7 +243,7 @@ class Phylogeny:
         root_mean: ArrayLike | None = None,
         root_cov: ArrayLike | Literal["stationary"] | None = "stationary",
     ) -> OutwardTree:
-        """Ornstein and Uhlenbeck's process dx = pull (optimum − x) dt + noise of the given rate.
+        """Make the model of Ornstein and Uhlenbeck's process dx = pull (optimum − x) dt + noise of the given rate.
 
         ::
 
@@ -306,7 +306,7 @@ class Phylogeny:
 
 
 def _covariance(value: ArrayLike, name: str, size: int | None = None) -> FloatArray:
-    """A number, a vector of variances or a covariance, as a matrix."""
+    """Return a number, a vector of variances or a covariance as a matrix."""
     array = real_array(value, name)
     d = size if size is not None else (1 if array.ndim == 0 else array.shape[0])
     if array.ndim < 2 and array.shape in ((), (1,), (d,)):

@@ -9,7 +9,7 @@ from kfdyn.estimation.model.blocks import FloatArray
 
 
 def pulled(t: FloatArray, rate: FloatArray, pull: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """A = exp(−pull t) and W = ∫₀ᵗ exp(−pull s) rate exp(−pull* s) ds, both (N, d, d), for times t (N,).
+    """Return A = exp(−pull t) and W = ∫₀ᵗ exp(−pull s) rate exp(−pull* s) ds, both (N, d, d), for times t (N,).
 
     Exact also where pull is 0. One pull for each state needs exponentials of numbers only; a matrix goes through the
     exponential of [[pull, rate], [0, −pull*]] (Van Loan), in units of time that keep it small.
@@ -34,7 +34,7 @@ def pulled(t: FloatArray, rate: FloatArray, pull: FloatArray) -> tuple[FloatArra
 
 
 def stationary(rate: FloatArray, pull: FloatArray) -> FloatArray:
-    """The covariance Σ (d, d) that the process keeps, pull Σ + Σ pull* = rate; refused where it keeps none."""
+    """Return the stationary covariance Σ (d, d), pull Σ + Σ pull* = rate (Lyapunov); refuse where there is none."""
     from scipy.linalg import solve_continuous_lyapunov
 
     d = len(rate)

@@ -1,1 +1,0 @@
-"""Filters for chains whose matrices are the same at every step."""
