@@ -30,7 +30,7 @@ _OWN = {
     ),
     "theory.decomposition": ("ForceDecompositions",),
     "theory.hinge_partition": ("Partition",),
-    "theory.hinge_order": (
+    "theory.partition": (
         "behind_modes",
         "succession",
     ),

@@ -16,10 +16,8 @@ from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
-from kfdyn.multibody.calls.arguments import expect_system
+from kfdyn.multibody.calls.arguments import expect_system, filled, overflow
 from kfdyn.multibody.calls.kernel import Answers
-from kfdyn.multibody.calls.out_argument import filled
-from kfdyn.multibody.calls.overflow import overflow
 from kfdyn.multibody.frame_derivatives import force_derivatives
 from kfdyn.multibody.kinds import expect_rigid
 

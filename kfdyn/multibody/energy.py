@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
-from kfdyn.multibody.calls.arguments import batch, checked, configuration
+from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_finite, overflow
 from kfdyn.multibody.calls.kernel import Kernel, known
-from kfdyn.multibody.calls.overflow import expect_finite, overflow
 
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_system
+from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_finite, expect_system, overflow
 from kfdyn.multibody.calls.kernel import Kernel, known
-from kfdyn.multibody.calls.overflow import expect_finite, overflow
 from kfdyn.multibody.calls.packed_model import in_own_frames
 
 if TYPE_CHECKING:

@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, as_list
 from kfdyn.multibody.calls.layout import Layout, pack
+from kfdyn.multibody.coordinates.configuration import drawn_of_tree
 from kfdyn.multibody.coordinates.constrained import PER_DOF, Constrained
 from kfdyn.multibody.coordinates.expansion import Expansion, Places, Same, expansion_of
 from kfdyn.multibody.coordinates.lookup import Lookup
 from kfdyn.multibody.coordinates.open_tree_state import Opened
-from kfdyn.multibody.coordinates.random_states import drawn_of_tree
-from kfdyn.multibody.coordinates.topology import parents_first
 from kfdyn.multibody.loops.loop import Loop
 from kfdyn.multibody.parts.body import IDENTITY, Body, Frame, read_only
 from kfdyn.multibody.parts.coupling import Coupling
@@ -29,6 +28,7 @@ from kfdyn.multibody.parts.system_validation import (
     expect_loops,
     expect_rigid_bodies,
     numbered,
+    parents_first,
     placed_frames,
 )
 from kfdyn.multibody.system_text import as_html, as_text

@@ -54,7 +54,7 @@ def state(system, seed):
 
 def velocity_map(system, q):
     """Every point's and body's motion by differences of positions alone: the columns of J, (rows, nv)."""
-    from kfdyn.multibody.flexible.points import point_motion
+    from kfdyn.multibody.points import point_motion
 
     columns = []
     for i in range(system.nv):

@@ -16,7 +16,7 @@ from kfdyn.dynamics.operational_space import through_inverse
 from kfdyn.dynamics.solving.forest import States, told_place
 from kfdyn.errors import SingularError
 from kfdyn.multibody import FlexibleSystem
-from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.calls.arguments import expect_finite
 from kfdyn.multibody.kinds import expect_rigid
 
 

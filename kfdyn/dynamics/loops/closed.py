@@ -18,8 +18,8 @@ from kfdyn.dynamics.solving.batched_cholesky import solve_positive
 from kfdyn.dynamics.solving.forest import States, expect_method
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody import System
+from kfdyn.multibody.calls.arguments import expect_finite
 from kfdyn.multibody.calls.kernel import Kernel, flattened, unanswered
-from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.kinds import expect_coordinates, expect_loops
 from kfdyn.multibody.loops.closure import Ranked, loop_slices
 from kfdyn.multibody.loops.loop_tables import loop_tables

@@ -10,7 +10,7 @@ from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.dynamics.solving.forest import States, hinges_without_inertia, moved_by
 from kfdyn.errors import ModelError, SingularError
-from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.calls.arguments import expect_finite
 from kfdyn.multibody.loops.closure import CONSISTENT, Ranked, column_units, row_units
 from kfdyn.multibody.loops.loop_tables import loop_readings
 

@@ -16,16 +16,41 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import forward_dynamics
-from kfdyn.dynamics.loops.delassus import responses
+from kfdyn.dynamics.mass_matrix_inverse import mass_matrix_inverse
 from kfdyn.dynamics.solving.batched_cholesky import solve_positive, solve_semidefinite
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import System, kinetic_energy
-from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.calls.arguments import expect_finite
+from kfdyn.multibody.calls.kernel import FINE, Kernel
 from kfdyn.multibody.kinds import expect_loops
 from kfdyn.multibody.loops.closure import Ranked, column_units, gaps, loop_slices, row_units, rows_that_hold_positions
-from kfdyn.multibody.loops.loop_tables import loop_readings
+from kfdyn.multibody.loops.loop_tables import LoopReadings, loop_readings, loop_tables
 from kfdyn.multibody.parts.body import as_floats
+
+LOOP_RESPONSES = Kernel("kfdyn.dynamics.recursions.cut_joint", "LOOP_RESPONSES")
+
+
+def responses(system: System, q: Array, read: LoopReadings) -> tuple[Array, Array, Array]:
+    """Ω (B, r, r) of all rows, what its diagonal (B, r) is made of before anything cancels, and J𝓜⁻¹ (B, r, nv).
+
+    With couplings or bodies that bend, or where a hinge has so little inertia that the lanes do not decide, by 𝓜⁻¹,
+    which finds the words.
+    """
+    tables = loop_tables(system)
+    rows, base = tables.of[0], system.without_loops
+    if base.kind in LOOP_RESPONSES.variants:
+        out = np.empty((len(q), rows, rows)), np.empty((len(q), rows)), np.empty((len(q), rows, system.nv))
+        if LOOP_RESPONSES(base, len(q), *tables.of, q, tables.ends, *out) == FINE:
+            return out
+    inverse = mass_matrix_inverse(base, q)
+    response = read.J @ inverse
+    Omega = response @ np.swapaxes(read.J, -1, -2)
+    X = base.expansion(q)
+    variance = ((X @ inverse) * X).sum(-1)
+    made_of = (read.made_of @ variance[..., None])[..., 0]
+    return 0.5 * (Omega + np.swapaxes(Omega, -1, -2)), made_of, response
+
 
 # Eigenvalues of the scaled Ω + R below this are zero: they are squares, and rounding leaves some 1e-15 of them.
 RANK = 1e-12

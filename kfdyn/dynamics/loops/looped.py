@@ -1,5 +1,6 @@
 """Systems with loops: what they do in a way of their own (:mod:`kfdyn.dynamics.solving.kinds`)."""
 
+from kfdyn.dynamics.loops.assemble import back_onto_loops, onto_loops
 from kfdyn.dynamics.loops.closed import (
     compliance_of,
     forward_dynamics,
@@ -18,7 +19,6 @@ from kfdyn.dynamics.loops.reduced_derivatives import (
     forward_dynamics_derivatives_of,
     inverse_dynamics_derivatives_of,
 )
-from kfdyn.dynamics.simulation.loop_projection import back_onto_loops, onto_loops
 from kfdyn.dynamics.simulation.symplectic.rattle import rattle_step as symplectic_step
 from kfdyn.dynamics.solving.blocks import expect_invertible
 from kfdyn.dynamics.vibration import gravity_slope_by_differences as gravity_slope

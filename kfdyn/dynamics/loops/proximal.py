@@ -22,7 +22,7 @@ from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import ModelError
 from kfdyn.estimation import StateSpace, bryson_frazier, kalman_filter
 from kfdyn.multibody import System
-from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.calls.arguments import expect_finite
 from kfdyn.multibody.loops.closure import loop_slices
 from kfdyn.multibody.loops.loop import Loop
 

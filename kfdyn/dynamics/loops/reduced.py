@@ -26,8 +26,7 @@ from kfdyn.dynamics.solving.batched_cholesky import solve_positive
 from kfdyn.dynamics.solving.forest import DENSE, States, expect_method, told_place
 from kfdyn.errors import SingularError
 from kfdyn.multibody import System
-from kfdyn.multibody.calls.arguments import checked, configuration
-from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.calls.arguments import checked, configuration, expect_finite
 from kfdyn.multibody.coordinates.expansion import Expansion
 from kfdyn.multibody.kinds import expect_coordinates, expect_rigid
 

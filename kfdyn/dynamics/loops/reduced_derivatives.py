@@ -11,7 +11,7 @@ from kfdyn.dynamics.loops.closed import by_cut, mass_matrix_inverse
 from kfdyn.dynamics.loops.cut_joint import Cut
 from kfdyn.dynamics.loops.reduced import dense_forward, dense_inverse
 from kfdyn.dynamics.solving.forest import States
-from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.calls.arguments import expect_finite
 from kfdyn.multibody.coordinates.expansion import Bent
 from kfdyn.multibody.loops.closure import Ranked, loop_slices
 from kfdyn.multibody.loops.loop_tables import loop_readings

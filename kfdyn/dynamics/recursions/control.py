@@ -2,7 +2,6 @@
 
 from kfdyn.dynamics.recursions.articulated import everything
 from kfdyn.dynamics.recursions.compliance import ForcePath, shift
-from kfdyn.dynamics.recursions.gains import add_gains
 from kfdyn.dynamics.recursions.inverse import NewtonEuler, inverse_dynamics
 from kfdyn.dynamics.recursions.small_ldl import factor, solve_lower, solve_upper
 from kfdyn.multibody.recursions.displacement import REACH, Quaternion, difference
@@ -13,11 +12,26 @@ from kfdyn.multibody.recursions.robot_entry import entry, put, put_both, six, sp
 from kfdyn.multibody.recursions.spatial import Spatial
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Mat3, Vec3
-from kfdyn.sweeps.control_flow import if_, loop, loop_vars
+from kfdyn.sweeps.control_flow import if_, if_else, loop, loop_vars
 from kfdyn.sweeps.entry import Given, Parameter
 from kfdyn.sweeps.functions import minimum, sqrt
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.values import where
+
+
+def add_gains(size, dense, gains, error, rate, out):
+    """out += Kp error + Kd rate; gains (2, size), or (2, size, size) if dense."""
+    for full in if_else(dense != 0):
+        for i in loop(size):
+            total = loop_vars(out[i])
+            if full:
+                for j in loop(size):
+                    pull = gains[i * size + j] * error[j] + gains[(size + i) * size + j] * rate[j]
+                    total.set(total.get() + pull)
+            else:
+                total.set(total.get() + (gains[i] * error[i] + gains[size + i] * rate[i]))
+            out[i] = total.get()
+
 
 #: A target's rotation is one to this; else the caller looks at it.
 ROTATION_TOLERANCE = 1e-9

@@ -10,8 +10,8 @@ import numpy as np
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.multibody import System
+from kfdyn.multibody.calls.arguments import expect_finite
 from kfdyn.multibody.calls.kernel import Answers, Explain, Kernel
-from kfdyn.multibody.calls.overflow import expect_finite
 from kfdyn.multibody.flexible.packed_flexible import flexible_model_of
 from kfdyn.multibody.kinds import expect_coordinates, expect_rigid
 

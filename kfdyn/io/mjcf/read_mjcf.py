@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import KfdynError, ModelError
 from kfdyn.extras import needed
-from kfdyn.io.attributes import LARGEST
 from kfdyn.io.fixed_joints import Merged, join_fixed
 from kfdyn.io.load_result import Loaded, indefinite_notes, listed
 from kfdyn.io.mimics import couplings_of
 from kfdyn.io.mjcf.equalities import MjEqualities, read_equalities
 from kfdyn.io.mjcf.mjcf_bodies import DOFS, FREE, MjBodies, MjNames
 from kfdyn.io.source import Source
+from kfdyn.io.xml_reader import LARGEST
 from kfdyn.multibody import System
 from kfdyn.spatial import IndefiniteInertiaWarning, TriangleInequalityWarning
 

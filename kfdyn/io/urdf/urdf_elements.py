@@ -8,10 +8,9 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from kfdyn.errors import KfdynError, ModelError, TreeError
-from kfdyn.io.attributes import ZERO, ElementReader, Vector
 from kfdyn.io.load_result import Mimic
 from kfdyn.io.source import Source
-from kfdyn.io.xml_reader import Element, read_elements
+from kfdyn.io.xml_reader import ZERO, Element, ElementReader, Vector, read_elements
 
 JOINT_TYPES = ("fixed", "revolute", "continuous", "prismatic", "planar", "floating")
 KEPT = {"inertial", "origin", "mass", "inertia", "parent", "child", "axis", "limit", "dynamics", "mimic"}

@@ -1,4 +1,4 @@
-"""Check q, v and their like at the door, broadcast their leading axes, and hand them on flat."""
+"""Check arguments and broadcast them; refuse answers that they make too large, and write answers to ``out``."""
 
 from __future__ import annotations
 
@@ -134,3 +134,77 @@ def batch(system: Any, **arguments: tuple[Array, int]) -> Batch:
         array.flags.writeable = False  # always: a sweep is compiled again for a writeable one
         flat.append(array)
     return Batch(lead, tuple(flat))
+
+
+def straight(out: Any, shape: tuple[int, ...], *given: Any) -> Array | None:
+    """``out`` as compiled code can write to it, or None: it is not such an array, or a part of what is given.
+
+    Rows are answered while others are still to be read, so that nothing that is given may change meanwhile.
+    """
+    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+        return None
+    plain = np.asarray(out)  # a memory map, for example, is seen as an array
+    flags = plain.flags
+    if plain.shape != shape or plain.dtype != np.float64 or not (flags.c_contiguous and flags.behaved):
+        return None
+    if any(isinstance(x, np.ndarray) and np.may_share_memory(plain, x) for x in given):
+        return None
+    return plain
+
+
+def filled(out: Any, answer: Array) -> Array:
+    """``answer``, or ``out`` with its numbers in it; refuse what cannot hold them."""
+    if out is None or answer is out:
+        return answer
+    if not isinstance(out, np.ndarray):
+        raise ModelError(f"out must be an array of NumPy's to write the answer to, got {type(out).__name__}")
+    if isinstance(out, np.ma.MaskedArray):
+        raise ModelError("out must be an array without a mask, which would hide the answer; give its data, out.data")
+    if out.shape != answer.shape:
+        raise ShapeError(f"out must have the shape of the answer, {answer.shape}, got {out.shape}")
+    if out.dtype.kind != "f" or out.dtype.itemsize != 8:
+        raise ModelError(f"out must be an array of float64, got {out.dtype}")
+    if not out.flags.writeable:
+        raise ModelError("out cannot be written to: it is read-only; give a copy of it")
+    if _overlaps_itself(out):
+        raise ModelError("out must have memory of its own for every number of the answer; rows of it share theirs")
+    np.copyto(out, answer)
+    return out
+
+
+def _overlaps_itself(out: Array) -> bool:
+    """Whether some entries may be the same memory: an axis does not step over all that the smaller steps reach."""
+    if not out.size:
+        return False
+    reach = out.itemsize
+    for step, extent in sorted((abs(step), extent) for step, extent in zip(out.strides, out.shape) if extent > 1):
+        if step < reach:
+            return True
+        reach += step * (extent - 1)
+    return False
+
+
+# Squared and times a lever, a mass and a number of bodies, this is still a double.
+LARGE = 1e100
+
+
+def expect_finite(system: Any, answer: Array, what: str, **given: Any) -> Array:
+    """Return ``answer``, or raise an error if overflow made some of it infinite or NaN; ``given`` is what it is of.
+
+    The arguments were finite when they came in, so what is not finite now has overflowed on the way. Velocities enter
+    squared: v = 1e154 is a double, and the force it causes is none.
+    """
+    if np.isfinite(answer).all():
+        return answer
+    raise overflow(system, what, **given)
+
+
+def overflow(system: Any, what: str, **given: Any) -> ModelError:
+    """The error: what is too large, and which of the arguments made it so."""
+    sizes = {name: float(np.abs(x).max(initial=0.0)) for name, x in given.items() if x is not None}
+    culprits = [f"{name} reaches {size:.3g}" for name, size in sizes.items() if size > LARGE]
+    if culprits:
+        cure = f"{' and '.join(culprits)}; check the units, or whether a motion has exploded on the way here"
+    else:
+        cure = "masses, inertias or lengths of the model are; check their units"
+    return ModelError(f"{what} of system {system.name!r} is too large for a double, about 1e308: {cure}")

@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError
-from kfdyn.multibody.calls.arguments import expect_system, of_one
-from kfdyn.multibody.calls.out_argument import filled, straight
-from kfdyn.multibody.calls.overflow import overflow
+from kfdyn.multibody.calls.arguments import expect_system, filled, of_one, overflow, straight
 from kfdyn.multibody.calls.packed_model import MODELS, Model, varied_of
 from kfdyn.multibody.calls.states import SIZES, States
 

@@ -12,8 +12,8 @@ from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import checked, configuration
 from kfdyn.multibody.calls.kernel import FINE, Kernel
+from kfdyn.multibody.coordinates.configuration import drawn_of_couplings
 from kfdyn.multibody.coordinates.expansion import Expansion
-from kfdyn.multibody.coordinates.random_states import drawn_of_couplings
 from kfdyn.multibody.parts.body import Body
 from kfdyn.multibody.parts.origin import Origin
 
@@ -159,4 +159,4 @@ class Constrained:
 
 
 #: The compiled :meth:`Constrained.expand` of systems with couplings.
-_EXPAND = Kernel("kfdyn.multibody.recursions.variants.expand", "EXPAND", coupled=True, kind="geared")
+_EXPAND = Kernel("kfdyn.multibody.recursions.displacement", "EXPAND", coupled=True, kind="geared")

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.multibody.calls.arguments import checked, configuration
-from kfdyn.multibody.calls.overflow import expect_finite
+from kfdyn.multibody.calls.arguments import checked, configuration, expect_finite
 from kfdyn.multibody.flexible.bent_tree import BentTree
 from kfdyn.multibody.flexible.lookup import FlexibleLookup
 from kfdyn.multibody.parts.coupling import Coupling

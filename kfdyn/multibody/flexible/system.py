@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, as_list
 from kfdyn.multibody.calls.arguments import checked
+from kfdyn.multibody.coordinates.configuration import drawn_of_couplings
 from kfdyn.multibody.coordinates.expansion import Expansion, Places, Same
-from kfdyn.multibody.coordinates.random_states import drawn_of_couplings
 from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
 from kfdyn.multibody.flexible.body import FlexibleBody
 from kfdyn.multibody.flexible.coordinates import FlexibleCoordinates
@@ -331,7 +331,7 @@ class FlexibleSystem(FlexibleCoordinates):
 
     def beside(self, q: ArrayLike, v: ArrayLike | None = None) -> tuple[PointMasses, ...]:
         """The points of the bodies that bend, in the world, and what bends them."""
-        from kfdyn.multibody.flexible.points import point_motion
+        from kfdyn.multibody.points import point_motion
 
         e = self._expansion
         own = np.asarray(q, float)

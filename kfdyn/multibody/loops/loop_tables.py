@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
-from kfdyn.multibody.calls.arguments import configuration
+from kfdyn.multibody.calls.arguments import configuration, overflow
 from kfdyn.multibody.calls.kernel import Kernel, known
-from kfdyn.multibody.calls.overflow import overflow
 from kfdyn.multibody.calls.packed_model import Model, model_of
 from kfdyn.multibody.loops.loop import Loop
 

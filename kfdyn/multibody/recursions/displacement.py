@@ -1,10 +1,11 @@
-"""Motion on the configuration space: q moved by dv, and the dv between two q."""
+"""Configurations: q moved by dv, the dv between two q, and the positions of coupled hinges."""
 
 from kfdyn.multibody.recursions.given import Q
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import POSE, SCREWS, dofs, outward, quaternion_of, screw_of
 from kfdyn.multibody.recursions.robot_entry import entry, put, six, vector
 from kfdyn.multibody.recursions.spatial import Spatial
+from kfdyn.multibody.recursions.variants.geared import GEARED, Expansion, own
 from kfdyn.multibody.recursions.workspace import Workspace
 from kfdyn.sweeps.algebra import Vec3
 from kfdyn.sweeps.control_flow import if_, if_else, loop_vars
@@ -166,3 +167,11 @@ REACH = [Parameter("left_inverse", "f"), Parameter("tolerance", "f")]
 
 INTEGRATE = entry(integrate, Workspace, [Q, Given("dv", ("nv",))], [Given("moved", ("nq",))])
 DIFFERENCE = entry(difference, Workspace, [Q, Q._replace(name="q2")], [Given("dv", ("nv",))], REACH)
+
+
+def expand(sweep):
+    """X q + offset."""
+    return Expansion(sweep.robot).positions(sweep.row.q, sweep.row.positions)
+
+
+GEARED_EXPAND = entry(expand, Workspace, [own(Q)], [Given("positions", ("nq",))], table=GEARED)

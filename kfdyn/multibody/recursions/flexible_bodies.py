@@ -1,6 +1,6 @@
 """Bodies that bend in the outward sweep: where their points are, and what these weigh.
 
-A body's points are :class:`~kfdyn.multibody.flexible.condensed.Condensed`; numbers of a point or an attachment are r,
+A body's points are :class:`~kfdyn.multibody.flexible.body.Condensed`; numbers of a point or an attachment are r,
 then Ψ of every mode, then B of every pair of them where there is one (THEORY section 17).
 """
 

@@ -8,9 +8,8 @@ X*𝓜X is factored once, and L⁻¹X*J* gives Ω; what the outward sweep of �
 from kfdyn.dynamics.recursions import control
 from kfdyn.dynamics.recursions.articulated import everything
 from kfdyn.dynamics.recursions.compliance import COMPLIANCE
-from kfdyn.dynamics.recursions.control import OnAxes, matrix
+from kfdyn.dynamics.recursions.control import OnAxes, add_gains, matrix
 from kfdyn.dynamics.recursions.coupled.geared import Driven, Weighed, like_that_of_trees
-from kfdyn.dynamics.recursions.gains import add_gains
 from kfdyn.dynamics.recursions.inverse import INVERSE
 from kfdyn.dynamics.recursions.small_ldl import solve_lower_rows
 from kfdyn.multibody.recursions.displacement import difference

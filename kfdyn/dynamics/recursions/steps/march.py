@@ -10,8 +10,8 @@ five moves, semi-implicit Euler one of each (tables in :mod:`kfdyn.dynamics.simu
 """
 
 from kfdyn.dynamics.recursions.articulated import Filter, everything
+from kfdyn.dynamics.recursions.control import add_gains
 from kfdyn.dynamics.recursions.forward import forward_dynamics
-from kfdyn.dynamics.recursions.gains import add_gains
 from kfdyn.multibody.recursions.displacement import REACH, difference, moved
 from kfdyn.multibody.recursions.energy import PLACE, speed_of
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, Q, V, changed

@@ -17,10 +17,9 @@ from kfdyn.dynamics.simulation.integrators import Step
 from kfdyn.dynamics.simulation.symplectic.implicit_equations import NoNearRoot, Update, settle
 from kfdyn.errors import KfdynError
 from kfdyn.multibody import System, integrate, kinetic_energy
-from kfdyn.multibody.calls.arguments import configuration
+from kfdyn.multibody.calls.arguments import configuration, overflow
 from kfdyn.multibody.calls.kernel import FINE, Kernel
 from kfdyn.multibody.calls.layout import Layout
-from kfdyn.multibody.calls.overflow import overflow
 from kfdyn.multibody.parts.armature import with_armature
 from kfdyn.multibody.parts.hinge import Coordinates
 
