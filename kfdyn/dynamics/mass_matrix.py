@@ -14,6 +14,7 @@ from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system, filled
+from kfdyn.multibody.kinds import expect_rigid
 
 METHODS = ("composite", "columns", "operator", "covariance")
 
@@ -71,10 +72,13 @@ def mass_matrix(
 def _by_method(system: System, q: ArrayLike, method: Any) -> Array:
     """Another way than the compiled one."""
     expect_system(system)
+    expect_method(method, METHODS, "mass_matrix")
     own = own_way(system, "mass_matrix_by")
     if own is not None:
         return np.asarray(own(system, q, method))
-    expect_method(method, METHODS, "mass_matrix")
+    other = MASS_MATRIX.other(system)
+    if other is not None:
+        return np.asarray(other(system, q))
     states = States.of(system, q)
     return states.shaped(MASS_MATRIX.mended(states, None, None, lambda few: _formed(few, method))[0])
 
@@ -176,6 +180,7 @@ def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:
     np.True_
     """
     expect_system(system)
+    expect_rigid(system, "mass_matrix_sparsity")
     own = own_way(system, "mass_matrix_sparsity")
     if own is not None:
         return np.asarray(own(system))

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from kfdyn.arrays import Array
 from kfdyn.dynamics.assembly import as_forest
 from kfdyn.dynamics.solving.forest import States, expect_method
-from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system, filled
@@ -74,10 +73,10 @@ def mass_matrix_inverse(
 def _by_method(system: System, q: ArrayLike, method: Any) -> Array:
     """Another way than the compiled one."""
     expect_system(system)
-    own = own_way(system, "mass_matrix_inverse_by")
-    if own is not None:
-        return np.asarray(own(system, q, method))
     expect_method(method, METHODS, "mass_matrix_inverse")
+    own = MASS_MATRIX_INVERSE.other(system)
+    if own is not None:
+        return np.asarray(own(system, q))
     states, work = States.of(system, q), {"blocks": _by_blocks, "columns": _by_columns}.get(method, _by_factors)
     return states.shaped(MASS_MATRIX_INVERSE.mended(states, None, None, lambda few: by_engine(few, work))[0])
 

@@ -127,7 +127,7 @@ def _gravity_slope(system: System, q: Array, gravity: ArrayLike | None) -> Array
     return inverse_dynamics_derivatives(system, q, None, np.zeros(system.nv), gravity).dtau_dq
 
 
-def gravity_slope_by_differences(body: Any, q: Array, gravity: ArrayLike | None) -> Array:
+def gravity_slope(body: Any, q: Array, gravity: ArrayLike | None) -> Array:
     """The same for kinds whose derivatives are not to be had."""
     return _slope(body, q, lambda moved: _weight(body, moved, gravity))
 

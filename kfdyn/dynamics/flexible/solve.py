@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +16,6 @@ from kfdyn.dynamics.solving.forest import States, told_place
 from kfdyn.errors import SingularError
 from kfdyn.multibody import FlexibleSystem
 from kfdyn.multibody.calls.arguments import expect_finite
-from kfdyn.multibody.kinds import expect_rigid
 
 
 def mass_matrix(system: FlexibleSystem, q: ArrayLike) -> Array:
@@ -38,22 +36,6 @@ def _by_columns(dynamics: Callable[..., Array], system: FlexibleSystem, q: Array
     return 0.5 * (columns + np.swapaxes(columns, -1, -2))
 
 
-def mass_matrix_by(system: FlexibleSystem, q: ArrayLike, method: str) -> Array:
-    """𝓜 (..., nv, nv): there is one way to it."""
-    return mass_matrix(system, q)
-
-
-def mass_matrix_inverse_by(system: FlexibleSystem, q: ArrayLike, method: str) -> Array:
-    """𝓜⁻¹ (..., nv, nv): there is one way to it."""
-    return mass_matrix_inverse(system, q)
-
-
-def mass_matrix_sparsity(system: FlexibleSystem) -> NoReturn:
-    """Refuse it: modes are related to everything outboard."""
-    expect_rigid(system, "mass_matrix_sparsity")
-    raise AssertionError
-
-
 def compliance_of(states: States, frames: Sequence[str]) -> dict[str, Array]:
     """J 𝓜⁻¹ J* (size, 6k, 6k) of frames."""
     inverse = mass_matrix_inverse(states.system, states["q"])  # type: ignore[arg-type]
@@ -70,7 +52,12 @@ def singular_node(system: FlexibleSystem, node: int, output: int, where: tuple[i
     )
 
 
-def finite_forest(
+def output_names(system: FlexibleSystem) -> tuple[str, ...]:
+    """The outputs of ``as_estimation``: dofs, by their names."""
+    return system.dof_names
+
+
+def forest(
     system: FlexibleSystem,
     q: ArrayLike,
     v: ArrayLike | None = None,
@@ -80,7 +67,7 @@ def finite_forest(
 ) -> FlexibleForest:
     """The forest of states, refused where a force or an acceleration in it is more than a double."""
     with np.errstate(over="ignore", invalid="ignore"):
-        forest = flexible_forest(system, q, v, gravity, external_forces, named)
-    for bias in (forest.ss.xi, forest.ss.eta):
+        made = flexible_forest(system, q, v, gravity, external_forces, named)
+    for bias in (made.ss.xi, made.ss.eta):
         expect_finite(system, bias, "a force or an acceleration", q=q, v=v, external_forces=external_forces)
-    return forest
+    return made

@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
+from kfdyn.dynamics.solving.forest import told_place
+from kfdyn.errors import SingularError
 from kfdyn.estimation import Tree
 from kfdyn.multibody import System
 from kfdyn.multibody.coordinates.expansion import Expansion
+from kfdyn.multibody.kinds import expect_coordinates
 from kfdyn.multibody.parts.coupling import told
 
 Index = NDArray[np.int64]
@@ -165,3 +168,35 @@ def described(system: System, node: Node) -> str:
     """A node in words of mechanics."""
     names = [system.hinge_names[k] for k in node.bodies]
     return f"hinges {told(names)}" if len(names) > 1 else f"hinge {names[0]!r}"
+
+
+def singular_node(system: System, node: int, output: int, where: tuple[int, ...]) -> SingularError:
+    """Which hinges of a node have nothing to move."""
+    nodes = plan(system).nodes
+    return without_inertia(system, described(system, nodes[node % len(nodes)]), where)
+
+
+def without_inertia(system: System, hinges: str, where: tuple[int, ...] = ()) -> SingularError:
+    """The reduced mass matrix is singular, in words."""
+    several = not hinges.startswith("hinge ")
+    left = "move no inertia that is left to their independent coordinates" if several else "moves no inertia left to it"
+    return SingularError(
+        f"system {system.name!r}{told_place(where)}: {hinges} {left}, so that the innovation variance is 0; give what "
+        f"is carried a mass or the {'hinges' if several else 'hinge'} an armature"
+    )
+
+
+def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:
+    """Where X*𝓜X may differ from 0: between nodes of which one carries the other."""
+    expect_coordinates(system, "mass_matrix_sparsity", "mass_matrix")
+    nodes = plan(system).nodes
+    related = np.eye(len(nodes), dtype=bool)
+    out = np.zeros((system.nv, system.nv), dtype=bool)
+    for k, node in enumerate(nodes):
+        up = node.parent
+        while up >= 0:
+            related[k, up] = True
+            up = nodes[up].parent
+    for i, j in zip(*np.nonzero(related | related.T)):
+        out[np.ix_(nodes[i].own, nodes[j].own)] = True
+    return out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,7 @@ from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_finite
 from kfdyn.multibody.calls.kernel import Kernel, flattened, unanswered
-from kfdyn.multibody.kinds import expect_coordinates, expect_loops
+from kfdyn.multibody.kinds import expect_loops
 from kfdyn.multibody.loops.closure import Ranked, loop_slices
 from kfdyn.multibody.loops.loop_tables import loop_tables
 
@@ -179,18 +179,6 @@ def mass_matrix_inverse(system: System, q: ArrayLike) -> Array:
         )
     out = X @ half
     return (0.5 * (out + np.swapaxes(out, -1, -2))).reshape(*states.lead, system.nv, system.nv)
-
-
-def mass_matrix_inverse_by(system: System, q: ArrayLike, method: str) -> Array:
-    """There is no other way."""
-    expect_method(method, ("innovations",), "mass_matrix_inverse of a system with couplings or loops")
-    raise AssertionError
-
-
-def mass_matrix_by(system: System, q: ArrayLike, method: str) -> NoReturn:
-    """Refuse it: what it is depends on a choice of coordinates."""
-    expect_coordinates(system, "mass_matrix", "mass_matrix")
-    raise AssertionError
 
 
 def compliance_of(states: States, frames: Sequence[str]) -> dict[str, Array]:

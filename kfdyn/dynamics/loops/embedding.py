@@ -129,6 +129,9 @@ def embedded_forest(
     return EmbeddedForest(system, lead, ss, nodes, tuple(freedoms), tuple(rotors))
 
 
+forest = embedded_forest
+
+
 def output_rates(system: System, q: ArrayLike) -> Array:
     """Rates of all dofs without couplings (nv, f) for unit rates of the outputs of ``as_estimation(system, q)``."""
     forest = embedded_forest(system, q, named=True)

@@ -13,22 +13,22 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.bias import bias_forces
+from kfdyn.dynamics.derivatives import inverse_dynamics_derivatives
 from kfdyn.dynamics.forward import by_engine
 from kfdyn.dynamics.inverse import expect_all_actuated, inverse_dynamics
-from kfdyn.dynamics.loops.aggregation import described, plan
+from kfdyn.dynamics.loops.aggregation import without_inertia
 from kfdyn.dynamics.mass_matrix import innovation_variances, mass_matrix
 from kfdyn.dynamics.operational_space import through_inverse
 from kfdyn.dynamics.solving.batched_cholesky import solve_positive
-from kfdyn.dynamics.solving.forest import DENSE, States, expect_method, told_place
+from kfdyn.dynamics.solving.forest import DENSE, States, expect_method
 from kfdyn.errors import SingularError
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_finite
-from kfdyn.multibody.coordinates.expansion import Expansion
-from kfdyn.multibody.kinds import expect_coordinates, expect_rigid
+from kfdyn.multibody.coordinates.expansion import Bent, Expansion
 
 
 def explain_mass_matrix(states: States, method: str = "composite") -> dict[str, Array]:
@@ -140,18 +140,6 @@ def by_embedding(system: System, states: States) -> Array:
     return by_engine(states)["the acceleration"]
 
 
-def singular_node(system: System, node: int, output: int, where: tuple[int, ...]) -> SingularError:
-    """Which hinges of a node have nothing to move."""
-    nodes = plan(system).nodes
-    return without_inertia(system, described(system, nodes[node % len(nodes)]), where)
-
-
-def mass_matrix_inverse_by(system: System, q: ArrayLike, method: str) -> Array:
-    """There is no other way."""
-    expect_method(method, ("innovations",), "mass_matrix_inverse of a system with couplings or loops")
-    raise AssertionError
-
-
 def explain_mass_matrix_inverse(states: States) -> dict[str, Array]:
     """(X*𝓜X)⁻¹ (size, nv, nv), symmetric to the bit."""
     return {"the inverse mass matrix": dense_inverse(states)}
@@ -169,23 +157,6 @@ def explain_mass_matrix_logdet(states: States) -> dict[str, Array]:
 def compliance_of(states: States, frames: Sequence[str]) -> dict[str, Array]:
     """J (X*𝓜X)⁻¹ J* (size, 6k, 6k) of frames where compiled code does not decide whether 𝓜 is singular; O(nv³)."""
     return {"the compliance": through_inverse(states, frames, dense_inverse(states))}
-
-
-def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:
-    """Where X*𝓜X may differ from 0: between nodes of which one carries the other."""
-    expect_rigid(system, "mass_matrix_sparsity")
-    expect_coordinates(system, "mass_matrix_sparsity", "mass_matrix")
-    nodes = plan(system).nodes
-    related = np.eye(len(nodes), dtype=bool)
-    out = np.zeros((system.nv, system.nv), dtype=bool)
-    for k, node in enumerate(nodes):
-        up = node.parent
-        while up >= 0:
-            related[k, up] = True
-            up = nodes[up].parent
-    for i, j in zip(*np.nonzero(related | related.T)):
-        out[np.ix_(nodes[i].own, nodes[j].own)] = True
-    return out
 
 
 def dense_inverse(states: States) -> Array:
@@ -206,11 +177,34 @@ def refuse_singular(states: States) -> NoReturn:
     raise without_inertia(states.system, "some hinges")
 
 
-def without_inertia(system: System, hinges: str, where: tuple[int, ...] = ()) -> SingularError:
-    """The reduced mass matrix is singular, in words."""
-    several = not hinges.startswith("hinge ")
-    left = "move no inertia that is left to their independent coordinates" if several else "moves no inertia left to it"
-    return SingularError(
-        f"system {system.name!r}{told_place(where)}: {hinges} {left}, so that the innovation variance is 0; give what "
-        f"is carried a mass or the {'hinges' if several else 'hinge'} an armature"
-    )
+def explain_forward_dynamics_derivatives(states: States) -> dict[str, Array]:
+    """∂a/∂q, ∂a/∂v and (X*𝓜X)⁻¹ (size, nv, nv), by those of inverse dynamics."""
+    system = states.system
+    q, v, _, gravity = states.part(slice(None))
+    a = expect_finite(system, dense_forward(states), "the acceleration", **states.arrays)
+    inverse = dense_inverse(states)
+    dtau_dq, dtau_dv, _ = inverse_dynamics_derivatives(system, q, v, a, gravity)
+    return {"∂a/∂q": -inverse @ dtau_dq, "∂a/∂v": -inverse @ dtau_dv, "the inverse of the mass matrix": inverse}
+
+
+def explain_inverse_dynamics_derivatives(states: States) -> dict[str, Array]:
+    """∂τ/∂q, ∂τ/∂v and ∂τ/∂a (size, nv, nv) where hinges follow curves, of the tree's at (q_tree, X v, X a + Ẋv).
+
+    ::
+
+        ∂τ/∂q = X*(∂_qτ X + ∂_vτ Y + 𝓜 Z) + diag((∂X/∂q_j)*τ),   Y = ∂(Xv)/∂q,   Z = ∂(Xa + Ẋv)/∂q
+        ∂τ/∂v = X*(∂_vτ X + 2 𝓜 Y),                              ∂τ/∂a = X*𝓜X
+    """
+    system, q, a, gravity = states.system, states["q"], states["a"], states.arrays.get("gravity")
+    v = states.arrays.get("v", np.zeros_like(a))
+    here = Bent(system._expansion, q)
+    tree, q_tree, v_tree, a_tree = system.opened(q, v=v, a=a)
+    with np.errstate(over="ignore", invalid="ignore"):
+        by_q, by_v, by_a = inverse_dynamics_derivatives(tree, q_tree, v_tree, a_tree, gravity)
+        tau, X, Xt = inverse_dynamics(tree, q_tree, v_tree, a_tree, None, gravity), here.X, np.swapaxes(here.X, -1, -2)
+        Y, Z = here.turned_rates(v), here.turned_accelerations(v, a)
+        turned = here.turned(tau)[..., None] * np.eye(system.nv)
+        found = [Xt @ (by_q @ X + by_v @ Y + by_a @ Z) + turned, Xt @ (by_v @ X + 2.0 * by_a @ Y), here.matrix(by_a)]
+    for x in found:
+        expect_finite(system, x, "a derivative", **states.arrays)
+    return dict(zip(("∂τ/∂q", "∂τ/∂v", "∂τ/∂a"), found))

@@ -1,6 +1,6 @@
-"""What kinds of systems do in a way of their own: a kind has a module, and in it functions that are looked up by name.
+"""What kinds of systems do in a way of their own: a kind has modules, whose functions are looked up by name.
 
-No quantity lists the kinds of systems, and no kind the quantities. A function of a kind's module that is called
+No quantity lists the kinds of systems, and no kind the quantities. A function of a kind's modules that is called
 
 - like a quantity takes the arguments as they came, and is the kind's own way to that quantity;
 - ``explain_`` and a quantity takes states, and answers those that compiled code declines, or finds the words;
@@ -16,28 +16,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
-#: By the kinds of systems.
+_COUPLED = ("loops.reduced", "loops.constrained_hybrid", "loops.embedding", "loops.aggregation")
+_LOOPED = (
+    "loops.closed", "loops.loop_derivatives", "loops.assemble", "loops.constrained_hybrid", "loops.embedding",
+    "loops.aggregation", "simulation.symplectic.rattle",
+)  # fmt: skip
+_FLEXIBLE = ("flexible.solve", "flexible.assembly")
+#: What has no derivatives, and no units to judge a mass matrix by.
+_INEXACT = ("solving.blocks", "vibration")
+
+#: Where the functions of a kind of system are.
 MODULES = {
-    "geared": "kfdyn.dynamics.loops.coupled",
-    "curved": "kfdyn.dynamics.loops.coupled",
-    "opaque": "kfdyn.dynamics.loops.coupled",
-    "looped": "kfdyn.dynamics.loops.looped",
-    "flexible": "kfdyn.dynamics.flexible",
-    "opaque flexible": "kfdyn.dynamics.flexible",
-    "coupled flexible": "kfdyn.dynamics.flexible.coupled_flexible",
+    **dict.fromkeys(("geared", "curved", "opaque"), _COUPLED),
+    "looped": (*_LOOPED, *_INEXACT),
+    **dict.fromkeys(("flexible", "opaque flexible"), (*_FLEXIBLE, *_INEXACT)),
+    "coupled flexible": (*_COUPLED, *_INEXACT),
 }
 
 
 def own_way(system: Any, name: str) -> Callable[..., Any] | None:
-    """What the module of this kind of system has under a name; a tree has none."""
+    """The function of this name that a module of this kind of system has; a tree has none."""
     return _own_way(system.kind, name)
 
 
 @cache
 def _own_way(kind: str, name: str) -> Callable[..., Any] | None:
-    if kind not in MODULES:
-        return None
-    module = import_module(MODULES[kind])
-    return getattr(module, name) if name in module.__all__ else None
+    for place in MODULES.get(kind, ()):
+        module = import_module(f"kfdyn.dynamics.{place}")
+        found = getattr(module, name, None)
+        if found is not None and found.__module__ == module.__name__:  # and not imported there
+            return cast(Callable[..., Any], found)
+    return None

@@ -171,3 +171,6 @@ def _too_long(system: System, h: float) -> KfdynError:
         f"the equations of the symplectic step on the loops of system {system.name!r} do not settle at h = {h:.3g}; "
         "take a shorter step (more substeps), or method 'rk4'"
     )
+
+
+symplectic_step = rattle_step

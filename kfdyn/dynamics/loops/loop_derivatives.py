@@ -1,4 +1,4 @@
-"""Derivatives of the dynamics where couplings leave fewer coordinates, or loops fewer motions."""
+"""Derivatives of the dynamics where loops leave fewer motions."""
 
 from __future__ import annotations
 
@@ -9,46 +9,11 @@ from kfdyn.dynamics.derivatives import forces_that_push, inverse_dynamics_deriva
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.loops.closed import by_cut, mass_matrix_inverse
 from kfdyn.dynamics.loops.cut_joint import Cut
-from kfdyn.dynamics.loops.reduced import dense_forward, dense_inverse
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.multibody.calls.arguments import expect_finite
-from kfdyn.multibody.coordinates.expansion import Bent
 from kfdyn.multibody.loops.closure import Ranked, loop_slices
 from kfdyn.multibody.loops.loop_tables import loop_readings
 from kfdyn.multibody.loops.row_derivatives import LoopMotion
-
-
-def explain_forward_dynamics_derivatives(states: States) -> dict[str, Array]:
-    """The same with couplings, whose forward dynamics and 𝓜⁻¹ have engines of their own."""
-    system = states.system
-    q, v, _, gravity = states.part(slice(None))
-    a = expect_finite(system, dense_forward(states), "the acceleration", **states.arrays)
-    inverse = dense_inverse(states)
-    dtau_dq, dtau_dv, _ = inverse_dynamics_derivatives(system, q, v, a, gravity)
-    return {"∂a/∂q": -inverse @ dtau_dq, "∂a/∂v": -inverse @ dtau_dv, "the inverse of the mass matrix": inverse}
-
-
-def explain_inverse_dynamics_derivatives(states: States) -> dict[str, Array]:
-    """∂τ/∂q, ∂τ/∂v and ∂τ/∂a (size, nv, nv) where hinges follow curves, of the tree's at (q_tree, X v, X a + Ẋv).
-
-    ::
-
-        ∂τ/∂q = X*(∂_qτ X + ∂_vτ Y + 𝓜 Z) + diag((∂X/∂q_j)*τ),   Y = ∂(Xv)/∂q,   Z = ∂(Xa + Ẋv)/∂q
-        ∂τ/∂v = X*(∂_vτ X + 2 𝓜 Y),                              ∂τ/∂a = X*𝓜X
-    """
-    system, q, a, gravity = states.system, states["q"], states["a"], states.arrays.get("gravity")
-    v = states.arrays.get("v", np.zeros_like(a))
-    here = Bent(system._expansion, q)
-    tree, q_tree, v_tree, a_tree = system.opened(q, v=v, a=a)
-    with np.errstate(over="ignore", invalid="ignore"):
-        by_q, by_v, by_a = inverse_dynamics_derivatives(tree, q_tree, v_tree, a_tree, gravity)
-        tau, X, Xt = inverse_dynamics(tree, q_tree, v_tree, a_tree, None, gravity), here.X, np.swapaxes(here.X, -1, -2)
-        Y, Z = here.turned_rates(v), here.turned_accelerations(v, a)
-        turned = here.turned(tau)[..., None] * np.eye(system.nv)
-        found = [Xt @ (by_q @ X + by_v @ Y + by_a @ Z) + turned, Xt @ (by_v @ X + 2.0 * by_a @ Y), here.matrix(by_a)]
-    for x in found:
-        expect_finite(system, x, "a derivative", **states.arrays)
-    return dict(zip(("∂τ/∂q", "∂τ/∂v", "∂τ/∂a"), found))
 
 
 def forward_dynamics_derivatives_of(states: States) -> list[Array]:
