@@ -14,7 +14,7 @@ from kfdyn.arrays import Array
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import ShapeError
 from kfdyn.estimation import StateSpace, Tree
-from kfdyn.multibody import LinkTerms, System, link_terms
+from kfdyn.multibody import FlexibleSystem, LinkTerms, System, link_terms
 from kfdyn.multibody.calls.arguments import expect_system
 
 Index = NDArray[np.int64]
@@ -132,7 +132,7 @@ class Forest:
            [ 0.585, -0.902]])
     """
 
-    system: System
+    system: System | FlexibleSystem
     lead: tuple[int, ...]
     ss: StateSpace
 

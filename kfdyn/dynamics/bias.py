@@ -24,19 +24,10 @@ def bias_forces(
 
     Parameters
     ----------
-    system : System
-        The robot.
-    q : (..., nq)
-        Configurations; leading axes of all arguments broadcast.
+    system, q, external_forces, gravity, out
+        As for :func:`kfdyn.forward_dynamics`.
     v : (..., nv), optional
         At rest if not given: c is then the torque of gravity (and of the external forces).
-    external_forces : (..., n_bodies, 6), optional
-        [moment; force] on each body, world orientation, at the body's origin.
-    gravity : (..., 3), optional
-        ``system.gravity`` if not given.
-    out : (..., nv) array of float64, optional
-        Where the answer goes, instead of a new array; returned. It may overlap arguments. After an error its numbers
-        mean nothing.
 
     Returns
     -------

@@ -42,22 +42,14 @@ def hybrid_dynamics(
 
     Parameters
     ----------
-    system : System
-        The robot.
-    q : (..., nq)
-        Configurations; leading axes of all arguments broadcast.
-    v : (..., nv) or None
-        Velocities; None is at rest.
+    system, q, v, external_forces, gravity
+        As for :func:`kfdyn.forward_dynamics`.
     tau : (..., nv)
         Generalised forces; the entries of prescribed dofs are not read and may be NaN.
     a : (..., nv)
         Accelerations; the entries of free dofs are not read and may be NaN.
     prescribed : (nv,) of bool
         Which dofs have their acceleration given.
-    external_forces : (..., n_bodies, 6), optional
-        [moment; force] on each body, world orientation, at the body's origin.
-    gravity : (..., 3), optional
-        ``system.gravity`` if not given.
 
     Returns
     -------

@@ -44,26 +44,15 @@ def inverse_dynamics(
 
     Parameters
     ----------
-    system : System
-        The robot.
-    q : (..., nq)
-        Configurations; leading axes of all arguments broadcast.
-    v : (..., nv) or None
-        Velocities; None is at rest.
+    system, q, v, external_forces, gravity, out
+        As for :func:`kfdyn.forward_dynamics`.
     a : (..., nv) or None
         Accelerations; None is a = 0.
-    external_forces : (..., n_bodies, 6), optional
-        [moment; force] on each body, world orientation, at the body's origin.
-    gravity : (..., 3), optional
-        ``system.gravity`` if not given.
     method : {"newton_euler", "operators", "composite"}
         Forces summed body by body, in fused sweeps over several configurations side by side; the same by the engine's
         operators; or through composite body inertias ℛ. Same answers.
     actuated : (nv,) of bool, optional
         With loops: which coordinates have a motor; all if not given.
-    out : (..., nv) array of float64, optional
-        Where the answer goes, instead of a new array; returned. It may overlap arguments. After an error its numbers
-        mean nothing.
 
     Returns
     -------

@@ -8,35 +8,16 @@ With V_m = [η̇; V] and Π the map from the modes of a parent to the velocity o
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
+from kfdyn.dynamics.assembly import Forest
 from kfdyn.dynamics.solving.blocks import Blocks
 from kfdyn.estimation import StateSpace, Tree
 from kfdyn.multibody import FlexibleBody, FlexibleSystem, LinkTerms, link_terms
 from kfdyn.spatial import skew
-
-
-class FlexibleForest(NamedTuple):
-    """B states of one flexible system as one model: node b·n_bodies + k is body k of state b.
-
-    The states of a node are its modes, then [moment; force]; its outputs the dofs of the hinge, then the modes.
-    """
-
-    system: FlexibleSystem
-    lead: tuple[int, ...]
-    ss: StateSpace
-
-    def stack(self, tau: ArrayLike) -> Array:
-        """Generalised vectors (..., nv), broadcast to the leading axes, end to end."""
-        return np.broadcast_to(np.asarray(tau, float), (*self.lead, self.system.nv)).reshape(-1)
-
-    def by_dof(self, stacked: Array) -> Array:
-        """The reverse of :meth:`stack`."""
-        return stacked.reshape(*self.lead, self.system.nv)
 
 
 def flexible_forest(
@@ -46,8 +27,10 @@ def flexible_forest(
     gravity: ArrayLike | None = None,
     external_forces: ArrayLike | None = None,
     named: bool = False,
-) -> FlexibleForest:
-    """Read states of a flexible system as one estimation problem.
+) -> Forest:
+    """Read states of a flexible system as one estimation problem: node b·n_bodies + k is body k of state b.
+
+    The states of a node are its modes, then [moment; force]; its outputs the dofs of the hinge, then the modes.
 
     Parameters
     ----------
@@ -65,7 +48,7 @@ def flexible_forest(
 
     Returns
     -------
-    FlexibleForest
+    Forest
         Elastic forces Kη + Cη̇ are part of ξ, so that the measurements are tau.
     """
     lead, nodes = flexible_blocks(system, q, v, gravity, external_forces)
@@ -88,7 +71,7 @@ def flexible_forest(
         flat([node.xi for node in nodes]),
         flat([node.eta for node in nodes]),
     )
-    return FlexibleForest(system, lead, ss)
+    return Forest(system, lead, ss)
 
 
 def blocks(

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.dynamics.flexible.assembly import FlexibleForest, flexible_forest
+from kfdyn.dynamics.assembly import Forest
+from kfdyn.dynamics.flexible.assembly import flexible_forest
 from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.inverse import inverse_dynamics
 from kfdyn.dynamics.operational_space import through_inverse
@@ -64,7 +65,7 @@ def forest(
     gravity: ArrayLike | None = None,
     external_forces: ArrayLike | None = None,
     named: bool = False,
-) -> FlexibleForest:
+) -> Forest:
     """The forest of states, refused where a force or an acceleration in it is more than a double."""
     with np.errstate(over="ignore", invalid="ignore"):
         made = flexible_forest(system, q, v, gravity, external_forces, named)

@@ -119,18 +119,10 @@ def constraint_forces(
 
     Parameters
     ----------
+    q, v, tau, external_forces, gravity
+        As for :func:`kfdyn.forward_dynamics`.
     system : System
         With loops or contacts.
-    q : (..., nq)
-        Configurations; leading axes of all arguments broadcast.
-    v : (..., nv) or None
-        Velocities; None is at rest.
-    tau : (..., nv)
-        Generalised forces.
-    external_forces : (..., n_bodies, 6), optional
-        [moment; force] on each body, world orientation, at the body's origin.
-    gravity : (..., 3), optional
-        ``system.gravity`` if not given.
 
     Returns
     -------

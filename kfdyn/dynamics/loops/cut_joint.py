@@ -104,6 +104,8 @@ class Cut:
 
     Parameters
     ----------
+    q, v, tau, external_forces, gravity
+        As for :func:`kfdyn.forward_dynamics`.
     system : System
         With loops.
     q, v : (B, nq), (B, nv) or None
@@ -255,16 +257,6 @@ def cut_joint(
     ----------
     system : System
         With loops or contacts.
-    q : (..., nq)
-        Configurations; leading axes of all arguments broadcast.
-    v : (..., nv) or None
-        Velocities; None is at rest.
-    tau : (..., nv)
-        Generalised forces.
-    external_forces : (..., n_bodies, 6), optional
-        [moment; force] on each body, world orientation, at the body's origin.
-    gravity : (..., 3), optional
-        ``system.gravity`` if not given.
     noise : (..., Σr), optional
         Measurement noise R of the rows, loop after loop: how far a loop gives way. Zero, a rigid loop, if not given.
     reference : (..., Σr), optional

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.simulation.equation import Motion
@@ -61,7 +62,7 @@ def solve_adaptively(
 
 
 def rates(system: System) -> Callable[[Array, Array], Array]:
-    """Return the function q̇(q, v) of one state.
+    """Return the function q̇(q, v) (..., nq) of states.
 
     v itself for screws, ½ e∘[ω, 0] for a quaternion e, R(e) u for a position, with [ω; u] = H* β.
 
@@ -78,16 +79,17 @@ def rates(system: System) -> Callable[[Array, Array], Array]:
     hinge_map = np.zeros((len(turned), 6, system.nv))  # [ω; u] = H* β of the turned hinges
     for i, (_, own_q, own_v, screws) in enumerate(turned):
         of_q[own_q], of_v[own_v], hinge_map[i, :, own_v] = False, False, screws.T
-    quaternion = np.array([own_q.stop for _, own_q, _, _ in turned], int)[:, None] + np.arange(-4, 0)
+    quaternion = quaternions(system)
     position = np.array([own_q.start for is_pose, own_q, _, _ in turned if is_pose], int)[:, None] + np.arange(3)
 
     def rate(q: Array, v: Array) -> Array:
-        out = np.empty(system.nq)
-        out[of_q] = v[of_v]
+        out = np.empty(q.shape)
+        out[..., of_q] = v[..., of_v]
         if turned:
-            twist, e = hinge_map @ v, q[quaternion]
-            out[quaternion] = quaternion_rate(e, twist[:, :3])
-            out[position] = np.einsum("kij,kj->ki", quaternion_to_matrix(e[posed]), twist[posed, 3:])
+            twist, e = np.einsum("kij,...j->...ki", hinge_map, v), q[..., quaternion]
+            out[..., quaternion] = quaternion_rate(e, twist[..., :3])
+            turn = quaternion_to_matrix(e[..., posed, :])
+            out[..., position] = np.einsum("...kij,...kj->...ki", turn, twist[..., posed, 3:])
         return out
 
     return rate
@@ -95,17 +97,22 @@ def rates(system: System) -> Callable[[Array, Array], Array]:
 
 def normalised(system: System) -> Callable[[Array], Array]:
     """Return the function that divides the quaternions of q (..., nq) by their lengths."""
-    turned = _turned(system)
-    columns = np.array([own_q.stop for _, own_q, _, _ in turned], int)[:, None] + np.arange(-4, 0)
+    columns = quaternions(system)
 
     def unit(q: Array) -> Array:
         out = q.copy()
-        if turned:
+        if len(columns):
             e = q[..., columns]
             out[..., columns] = e / np.sqrt((e**2).sum(-1, keepdims=True))
         return out
 
     return unit
+
+
+def quaternions(system: System) -> NDArray[np.int64]:
+    """Where the quaternions are in q, (k, 4)."""
+    ends = np.array([own_q.stop for _, own_q, _, _ in _turned(system)], np.int64)
+    return ends[:, None] + np.arange(-4, 0)
 
 
 def _turned(system: System) -> list[tuple[bool, slice, slice, Array]]:

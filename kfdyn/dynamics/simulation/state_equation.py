@@ -7,12 +7,11 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import forward_dynamics
+from kfdyn.dynamics.simulation.adaptive import normalised, quaternions, rates
 from kfdyn.errors import ShapeError
 from kfdyn.multibody import System
 from kfdyn.multibody.kinds import expect_rigid, expect_tree
 from kfdyn.multibody.parts.body import as_floats
-from kfdyn.multibody.parts.hinge import Coordinates
-from kfdyn.spatial import quaternion_rate, quaternion_to_matrix
 
 
 def state_derivative(system: System, x: ArrayLike, u: ArrayLike | None = None) -> Array:
@@ -61,19 +60,8 @@ def state_derivative(system: System, x: ArrayLike, u: ArrayLike | None = None) -
     if state.shape[-1:] != (system.nq + system.nv,):
         raise ShapeError(f"x must have shape (..., {system.nq + system.nv}), q before v, got {state.shape}")
     q, v = state[..., : system.nq], state[..., system.nq :]
-    rate, unit, layout = np.empty_like(q), q.copy(), system.layout
-    for body, at, own in zip(system.bodies, layout.q_start, layout.v_start):
-        hinge, beta = body.hinge, v[..., own : own + body.hinge.nv]
-        if hinge.coordinates is Coordinates.SCREWS:
-            rate[..., at : at + hinge.nq] = beta
-            continue
-        twist = beta @ hinge.screws  # of the child, in its own axes
-        turn = slice(at + hinge.nq - 4, at + hinge.nq)
-        length = np.linalg.norm(q[..., turn], axis=-1, keepdims=True)
-        unit[..., turn] = q[..., turn] / length
-        rate[..., turn] = length * quaternion_rate(unit[..., turn], twist[..., :3])
-        if hinge.coordinates is Coordinates.POSE:
-            rotation = quaternion_to_matrix(unit[..., turn])
-            rate[..., at : at + 3] = (rotation @ twist[..., 3:, None])[..., 0]
+    unit, columns = normalised(system)(q), quaternions(system)
+    rate = rates(system)(unit, v)
+    rate[..., columns] *= np.linalg.norm(q[..., columns], axis=-1, keepdims=True)
     tau = np.zeros(system.nv) if u is None else u
     return np.concatenate([rate, forward_dynamics(system, unit, v, tau)], axis=-1)

@@ -63,14 +63,8 @@ def acceleration_causes(
 
     Parameters
     ----------
-    system : System
-        The robot.
-    q : (..., nq)
-        Configurations; leading axes of all arguments broadcast.
-    v : (..., nv) or None
-        Velocities; None is at rest.
-    tau : (..., nv)
-        Generalised forces.
+    system, q, v, tau
+        As for :func:`kfdyn.forward_dynamics`.
     external_forces : (..., n_bodies, 6), optional
         [moment; force] on each body, world orientation, at the body's origin; they are part of ξ.
     gravity : (..., 3), optional

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.multibody.calls.arguments import checked, configuration, expect_finite
+from kfdyn.multibody.coordinates.lookup import FlexibleLookup
 from kfdyn.multibody.flexible.bent_tree import BentTree
-from kfdyn.multibody.flexible.lookup import FlexibleLookup
 from kfdyn.multibody.parts.coupling import Coupling
+
+if TYPE_CHECKING:
+    from kfdyn.multibody.system import System
 
 
 class FlexibleCoordinates(FlexibleLookup):
     """The ways between hinges with modes, what couplings leave of them, and the tree."""
 
     bent: BentTree
+    tree: System
     nq: int
     nv: int
     dof_names: tuple[str, ...]
+    hinge_names: tuple[str, ...]
     couplings: tuple[Coupling, ...]
 
     def neutral(self) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
-from kfdyn.errors import ModelError, as_list
+from kfdyn.errors import ModelError, TreeError, as_list
 from kfdyn.multibody.calls.arguments import checked
 from kfdyn.multibody.coordinates.configuration import drawn_of_couplings
 from kfdyn.multibody.coordinates.expansion import Expansion, Places, Same
@@ -19,11 +19,10 @@ from kfdyn.multibody.flexible.bent_tree import BentTree, columns_of_hinges
 from kfdyn.multibody.flexible.body import FlexibleBody
 from kfdyn.multibody.flexible.coordinates import FlexibleCoordinates
 from kfdyn.multibody.flexible.joint import Motor, regeared, with_motors
-from kfdyn.multibody.flexible.lookup import expect_names
 from kfdyn.multibody.loops.loop import Loop
 from kfdyn.multibody.parts.body import Body, Frame, as_floats
 from kfdyn.multibody.parts.coupling import Coupling
-from kfdyn.multibody.parts.system_validation import expect_couplings, expect_loops
+from kfdyn.multibody.parts.system_validation import expect_couplings, expect_loops, numbered
 from kfdyn.multibody.points import PointMasses
 from kfdyn.multibody.system import EARTH, PER_DOF, System
 from kfdyn.spatial import TriangleInequalityWarning
@@ -111,6 +110,7 @@ class FlexibleSystem(FlexibleCoordinates):
         self.flexible, self.attached, self.frames = bent.flexible, bent.attached, bent.frames
         self.tree, self.stiff_tree, self.parent, self.modes = bent.tree, bent.stiff_tree, bent.parent, bent.modes
         self.body_names, self.hinge_names = bent.body_names, bent.tree.hinge_names[: self.n_bodies]
+        self._frame, self._hinge = bent.tree._frame, numbered(self.hinge_names, "hinge")
         self.gravity, self.mass = bent.tree.gravity, bent.stiff_tree.mass
         self.springs = {b.spring: b.name for b in self.bodies if isinstance(b, Motor)}
         self._expansion: Expansion = Same(bent.places)
@@ -362,6 +362,19 @@ class FlexibleSystem(FlexibleCoordinates):
         head = f"FlexibleSystem {self.name!r}: {self.n_bodies} bodies, {self.nv} dofs, mass {self.mass:.6g} kg"
         joined = self.constraints.partition(" and ")[2]
         return f"{head}; flexible: {', '.join(parts) or 'none'}" + (f"; {joined}" if joined else "")
+
+
+def expect_names(
+    system: str, hinges: Iterable[str], springs: Mapping[str, str], flexible: Mapping[str, FlexibleBody]
+) -> None:
+    """Refuse a hinge that is named as a spring or a mode is: by that name both would be asked for."""
+    taken = {spring: f"the spring of hinge {flexible[motor].rigid.hinge_name!r}" for spring, motor in springs.items()}
+    for name, body in flexible.items():
+        if not isinstance(body, Motor):
+            taken |= {f"{name}/mode_{i + 1}": f"mode {i + 1} of body {name!r}" for i in range(body.n_modes)}
+    for hinge in hinges:
+        if hinge in taken:
+            raise TreeError(f"system {system!r}: hinge {hinge!r} bears the name of {taken[hinge]}; give it another")
 
 
 def rebuilt(

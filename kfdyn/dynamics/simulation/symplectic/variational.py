@@ -17,7 +17,6 @@ from kfdyn.dynamics.simulation.integrators import Step
 from kfdyn.dynamics.simulation.symplectic.implicit_equations import NoNearRoot, Update, settle
 from kfdyn.errors import KfdynError
 from kfdyn.multibody import System, integrate, kinetic_energy
-from kfdyn.multibody.calls.arguments import configuration, overflow
 from kfdyn.multibody.calls.kernel import FINE, Kernel
 from kfdyn.multibody.calls.layout import Layout
 from kfdyn.multibody.parts.armature import with_armature
@@ -28,7 +27,7 @@ MOST_TERMS, LEFT = 40, 1e-18
 WEIGHTLESS = np.zeros(3)
 WEIGHTLESS.flags.writeable = False
 
-LAGRANGIAN = Kernel("kfdyn.dynamics.recursions.steps.lagrangian", "LAGRANGIAN")
+LAGRANGIAN = Kernel("kfdyn.dynamics.recursions.steps.lagrangian", "LAGRANGIAN", meaning="the momentum")
 VARIATIONAL_STEP = Kernel("kfdyn.dynamics.recursions.steps.verlet", "VARIATIONAL_STEP")
 
 
@@ -75,25 +74,9 @@ def lagrangian(
     array([6.])
     """
     tree, q_tree, v_tree = system.opened(q, v=v)
-    found, here = _of_tree(tree, q_tree, v_tree, external_forces, gravity), system._expansion.at(q)
-    p, F = (here.forces(x) for x in found)
-    return Lagrangian(p, F + here.turning(found.momentum, v))
-
-
-def _of_tree(system: System, q: Array, v: Array, external_forces: Array | None, gravity: Array | None) -> Lagrangian:
-    g = system.gravity if gravity is None else np.asarray(gravity, float)
-    lead = v.shape[:-1]
-    if q.shape[:-1] != lead:
-        lead = np.broadcast_shapes(q.shape[:-1], lead)
-        q, v = (np.array(np.broadcast_to(x, (*lead, x.shape[-1]))) for x in (q, v))
-    if g.ndim > 1:
-        g = np.array(np.broadcast_to(g, (*lead, 3)))
-    if external_forces is not None:
-        external_forces = np.array(np.broadcast_to(external_forces, (*lead, system.n_bodies, 6)))
-    out = Lagrangian(np.empty((*lead, system.nv)), np.empty((*lead, system.nv)))
-    if LAGRANGIAN(system, math.prod(lead), q, v, external_forces, g, *out) != FINE:
-        raise overflow(system, "the momentum", q=configuration(system, q), v=v)
-    return out
+    momentum, force = LAGRANGIAN.rows(tree, (q_tree, v_tree, external_forces, gravity))
+    here = system._expansion.at(q)
+    return Lagrangian(here.forces(momentum), here.forces(force) + here.turning(momentum, v))
 
 
 def symplectic_step(motion: Motion, t: float, h: float, q: Array, v: Array) -> Step:
