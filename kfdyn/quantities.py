@@ -26,7 +26,7 @@ def quantities() -> dict[str, Quantity]:
 
     Examples
     --------
-    >>> {"forward_dynamics", "gravity_torques"} <= set(quantities())
+    >>> {"forward_dynamics", "mass_matrix"} <= set(quantities())
     True
     """
     from kfdyn import dynamics

@@ -37,7 +37,7 @@ class Node(NamedTuple):
         Rates of the dofs for rates of the coordinates; those of B states where hinges follow curves (:func:`at`).
     drift : (B, d) or None
         Ẋv of those hinges.
-    loops : tuple of int
+    closes : tuple of int
         The loops that are closed inside S.
     parent, carrier : int
         Node of p, −1 at a root, and the place of p among that node's bodies.
@@ -48,7 +48,7 @@ class Node(NamedTuple):
     dofs: Index
     own: Index
     X: Array
-    loops: tuple[int, ...]
+    closes: tuple[int, ...]
     parent: int
     carrier: int
     drift: Array | None = None

@@ -88,7 +88,7 @@ class Rows:
 
     def of(self, node: Node) -> tuple[Ranked, Array]:
         """The rows of a node's own loops, in its own coordinates (nothing inboard moves them), and drift (B, r)."""
-        rows = np.concatenate([np.arange(self.of_loops[i].start, self.of_loops[i].stop) for i in node.loops])
+        rows = np.concatenate([np.arange(self.of_loops[i].start, self.of_loops[i].stop) for i in node.closes])
         ranked = Ranked.of(self.read.J[:, rows][..., node.own], self.row[rows], self.column[:, node.own])
         return ranked, self.read.drift[:, rows]
 
@@ -104,7 +104,7 @@ def freedom(system: System, node: Node, size: int, rows: Rows, named: bool = Fal
         If the loops contradict each other, or are open where their rows are dependent.
     """
     m = len(node.own)
-    if not node.loops:
+    if not node.closes:
         return Freedom(np.eye(m)[None], np.zeros((size, m)), np.arange(m))
     found, asked = rows.of(node)
     _refuse_singular(system, node, rows.q, found)
@@ -120,18 +120,18 @@ def freedom(system: System, node: Node, size: int, rows: Rows, named: bool = Fal
 
 
 def _names(system: System, node: Node) -> str:
-    return ", ".join(system.loops[i].name for i in node.loops)
+    return ", ".join(system.loops[i].name for i in node.closes)
 
 
 def _refuse_singular(system: System, node: Node, q: Array, found: Ranked) -> None:
     usual, ranks, count = _usual_ranks(system), found.rank, found.s.shape[1]
     rank = int(ranks.max(initial=0))
-    low = np.flatnonzero(ranks < max(rank, usual.get(node.loops, 0)))
-    if ranks.size and not low.size and usual.get(node.loops, -1) < rank:
+    low = np.flatnonzero(ranks < max(rank, usual.get(node.closes, 0)))
+    if ranks.size and not low.size and usual.get(node.closes, -1) < rank:
         if rank < count and _grows(system, node, q[0], found):
             low = np.zeros(1, dtype=np.int64)
         else:
-            usual[node.loops] = rank
+            usual[node.closes] = rank
     if low.size:
         expect_closed(system, q[low[0]])  # rows of a loop that is open say nothing of dead centres
         at = f" (state {low[0]} of the batch)" if len(ranks) > 1 else ""

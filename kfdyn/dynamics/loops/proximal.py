@@ -19,6 +19,7 @@ from kfdyn.dynamics.forward import forward_dynamics
 from kfdyn.dynamics.loops.cut_joint import Cut
 from kfdyn.dynamics.solving.batched_cholesky import solve_positive
 from kfdyn.dynamics.solving.forest import States
+from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import ModelError
 from kfdyn.estimation import StateSpace, bryson_frazier, kalman_filter
 from kfdyn.multibody import System
@@ -83,7 +84,8 @@ def proximal_forward_dynamics(system: System, states: States) -> tuple[Array, Ar
     cut.expect_consistent()
     a = forward_dynamics(cut.base, state, velocity, states["tau"], force, g)
     settling = _Settling(cut, a)
-    if system.without_loops.is_tree and all(None in (loop.frame_a, loop.frame_b) for loop in system.loops):
+    with_the_world = all(None in (loop.frame_a, loop.frame_b) for loop in system.loops)
+    if with_the_world and own_way(cut.base, "forest") is None:  # nodes are single rigid bodies
         bodies = [system.open_tree.locate(_held(loop))[0] for loop in system.loops]
         if (cut.ranked.rank == cut.drift.shape[-1]).all():
             unit = np.sqrt(np.einsum("bii->bi", cut.Omega))

@@ -81,11 +81,6 @@ class Constrained:
         ]
         return self._open, positions, *every
 
-    def rigid_state(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
-        """The state itself where entries know the couplings, else that of the open tree."""
-        unknown = self.is_curved and not self._expansion.is_polynomial
-        return self.opened(q, **rates) if unknown else (self, q, *rates.values())
-
     def _here(self, q: ArrayLike) -> Any:
         """What leads from rates at q to those of all hinges; q is not looked at where X is constant."""
         e = self._expansion
@@ -99,7 +94,7 @@ class Constrained:
     @property
     def coordinates(self) -> System:
         """A tree with the same coordinates, kept: hinges on the world, without bodies."""
-        if not self._expansion.couplings:
+        if self._expansion.is_identity:
             return self._open
         try:
             return self._coordinates
@@ -134,7 +129,7 @@ class Constrained:
                     f"system {self.name!r} has {self.constraints}, and this function is for trees; take "
                     "system.open_tree, in whose coordinates system.expand(q) and system.expansion(q) @ v are the state"
                 )
-            if key in PER_DOF and not self._expansion.couplings:
+            if key in PER_DOF and self._expansion.is_identity:
                 return getattr(self.open_tree, key)
             if key == "friction":
                 X = None if self.is_curved else self.expansion()

@@ -64,6 +64,8 @@ class Expansion:
     then, and what would need a constant X is refused.
     """
 
+    #: Whether X is the identity.
+    is_identity = False
     #: Row of the coupled hinges, column of the coordinates, and function; no rows where X is constant.
     curves: tuple[tuple[int, int, Curve], ...]
 
@@ -327,6 +329,8 @@ class Expansion:
 
 class Same(Expansion):
     """The way where nothing is coupled: coordinates are those of all hinges."""
+
+    is_identity = True
 
     def __init__(self, places: Places) -> None:
         self.places, self.couplings, self.curves = places, (), ()

@@ -65,13 +65,6 @@ class Opened:
         """
         return self, q, *rates.values()
 
-    def rigid_state(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
-        """A state as one of rigid bodies, whose couplings entries know: itself. That of bodies that bend is opened.
-
-        So is that of hinges which follow functions that are no polynomials.
-        """
-        return self, q, *rates.values()
-
     @property
     def is_curved(self) -> bool:
         """Whether hinges follow others by functions, so that X depends on q."""

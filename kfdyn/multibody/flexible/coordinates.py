@@ -94,8 +94,6 @@ class FlexibleCoordinates(FlexibleLookup):
                 expect_finite(self, made, f"the {what} of what stands on a body that bends", q=q, **given)
         return (self.tree, *out)
 
-    rigid_state = opened
-
     def narrowed(self, q: ArrayLike, J: Array, squared: bool = False) -> Array:
         """J X (..., nv) of rows J (..., nv of the tree), or J times the squares of X's entries."""
         X = self.expansion(q)

@@ -144,7 +144,7 @@ class FlexibleSystem(FlexibleCoordinates):
         self.dof_names = tuple(names)
         for key, of_modes in OF_DOFS.items():
             self.__dict__.pop(key, None)
-            if not self.couplings:
+            if e.is_identity:
                 every = np.full(self.nv, of_modes)
                 every[self.v_of_hinges] = getattr(self.tree, key)[: len(self.v_of_hinges)]
                 setattr(self, key, every)

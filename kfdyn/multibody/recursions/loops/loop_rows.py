@@ -91,7 +91,7 @@ class LoopRows(Reached, Workspace):
             self._walk(one.a, one.b, one.first, one.last - one.first, size)
 
     def _put_forces(self, one, a, b):
-        """Forces and drift of a loop's rows, as in :func:`kfdyn.multibody.loops.relative_motion.relative_rows`."""
+        """Put forces and drift of a loop's rows; :func:`~kfdyn.multibody.loops.relative_motion.relative_rows` says how."""
         holds = to_float(one.holds)
         d = holds * (b.x - a.x)
         put(self.axes, 0, a.R, b.R)
