@@ -17,7 +17,6 @@ _NAMES_OF = {
     "dynamics.assembly": ("as_estimation",),
     "dynamics.bias": ("bias_forces", "gravity_torques"),
     "dynamics.centroidal": ("centroidal_momentum_matrix",),
-    "dynamics.composite": ("composite_inertias",),
     "dynamics.control": (
         "computed_torque",
         "operational_space_control",
@@ -70,6 +69,7 @@ _NAMES_OF = {
         "acceleration_causes",
         "inverse_element",
     ),
+    "dynamics.theory.composite": ("composite_inertias",),
     "dynamics.theory.decomposition": (
         "decompose_forces",
         "force_decompositions",

@@ -75,10 +75,10 @@ def forward_dynamics_derivatives(
 
     Parameters
     ----------
-    q, v, tau, gravity
-        As for :func:`kfdyn.forward_dynamics`.
     system : System
         The robot, with or without couplings, loops and contacts; bodies that bend are refused.
+    q, v, tau, gravity
+        As for :func:`kfdyn.forward_dynamics`.
     external_forces : (..., n_bodies, 6), optional
         [moment; force] on each body, world orientation, at the body's origin; they stay as they are when q moves.
     out : three (..., nv, nv) arrays of float64, optional

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.assembly import Forest
-from kfdyn.dynamics.composite import composite_inertias
 from kfdyn.dynamics.solving.forest import States, expect_method
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.dynamics.solving.solver import Solver
+from kfdyn.dynamics.theory.composite import composite_inertias
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system, filled

@@ -119,10 +119,10 @@ def constraint_forces(
 
     Parameters
     ----------
-    q, v, tau, external_forces, gravity
-        As for :func:`kfdyn.forward_dynamics`.
     system : System
         With loops or contacts.
+    q, v, tau, external_forces, gravity
+        As for :func:`kfdyn.forward_dynamics`.
 
     Returns
     -------

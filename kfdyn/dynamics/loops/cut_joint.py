@@ -104,8 +104,6 @@ class Cut:
 
     Parameters
     ----------
-    q, v, tau, external_forces, gravity
-        As for :func:`kfdyn.forward_dynamics`.
     system : System
         With loops.
     q, v : (B, nq), (B, nv) or None
@@ -257,6 +255,8 @@ def cut_joint(
     ----------
     system : System
         With loops or contacts.
+    q, v, tau, external_forces, gravity
+        As for :func:`kfdyn.forward_dynamics`.
     noise : (..., Σr), optional
         Measurement noise R of the rows, loop after loop: how far a loop gives way. Zero, a rigid loop, if not given.
     reference : (..., Σr), optional

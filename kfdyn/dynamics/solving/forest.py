@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.assembly import forest_of
-from kfdyn.dynamics.composite import composite_inertias
 from kfdyn.dynamics.solving.kinds import own_way
+from kfdyn.dynamics.theory.composite import composite_inertias
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.multibody import LinkTerms, System, link_terms
 from kfdyn.multibody.calls.arguments import batch, checked, configuration, loads

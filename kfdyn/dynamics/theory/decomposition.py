@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.dynamics.composite import composite_inertias
 from kfdyn.dynamics.forward import dynamics_filter
+from kfdyn.dynamics.theory.composite import composite_inertias
 from kfdyn.estimation import Blocks, Smoothed, StateSpace
 from kfdyn.estimation.model.blocks import offsets_of
 from kfdyn.multibody import System

@@ -91,7 +91,7 @@ class LoopRows(Reached, Workspace):
             self._walk(one.a, one.b, one.first, one.last - one.first, size)
 
     def _put_forces(self, one, a, b):
-        """Put forces and drift of a loop's rows; :func:`~kfdyn.multibody.loops.relative_motion.relative_rows` says how."""
+        """Put forces and drift of a loop's rows: see :func:`kfdyn.multibody.loops.relative_motion.relative_rows`."""
         holds = to_float(one.holds)
         d = holds * (b.x - a.x)
         put(self.axes, 0, a.R, b.R)
