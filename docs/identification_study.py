@@ -57,8 +57,8 @@ def arm():
 
 
 ROBOTS = {
-    "two rods": (rods, ["lower/mass", "*/damping", "force_noise", "*/cov"], 300),
-    "arm": (arm, ["lower/com", "*/damping", "force_noise", "*/cov"], 300),
+    "two rods": (rods, ["lower/mass", "*/damping", "force_noise", "*/cov"], 1000),
+    "arm": (arm, ["lower/com", "*/damping", "force_noise", "*/cov"], 1000),
 }
 
 

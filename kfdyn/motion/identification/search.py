@@ -255,12 +255,14 @@ class Search:
 
     def _advance(self, place: Place, step: Step, observed: bool) -> Place | None:
         """The longest step, halved at most ten times, that raises the likelihood of the smoothed motions."""
-        noise, d = self.parameters.noise, step.there - place.z
+        parameters, d = self.parameters, step.there - place.z
         if not observed:  # a variance that is s times too small has the expected step s − 1
-            d = np.where(noise, np.log1p(np.maximum(d, -0.9)), d)
+            d = np.where(parameters.noise, np.log1p(np.maximum(d, -0.9)), d)
+        first, last = parameters.straight(place.z), parameters.straight(place.z + d)
         alpha = 1.0
-        for _ in range(10):
-            there = np.clip(place.z + alpha * d, self.parameters.lower, self.parameters.upper)
+        for _ in range(10):  # between inertias that masses have all others are so, and there the model is quadratic
+            there = place.z + d if alpha == 1.0 else parameters.bent(first + alpha * (last - first))
+            there = np.clip(there, parameters.lower, parameters.upper)
             try:
                 found = self.place(there, self._answered(place, there - place.z))
             except KfdynError:  # no model, or no likelihood there

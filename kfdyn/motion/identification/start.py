@@ -116,7 +116,11 @@ class Start:
         return z
 
     def _normal(self, parameters: Any, chosen: Any) -> tuple[Array, Array]:
-        """Normal equations in the values of the blocks, at their first values."""
+        """Normal equations in the values of the blocks, at their first values, of two-stage least squares.
+
+        A random force moves the acceleration it is regressed on, so that every mass would come out too light. What
+        enters is therefore seen through what ordered torques alone would do, which no random force knows of.
+        """
         size = sum(group.values(parameters.start[own]).size for group, own in chosen)
         A, b = np.zeros((size, size)), np.zeros(size)
         for model, log, found in zip(self.models, self.logs, self.found):
@@ -127,14 +131,21 @@ class Start:
             noise = W + M @ cov @ M.swapaxes(1, 2)
             noise += 1e-12 * np.trace(noise.mean(axis=0)) * np.eye(nv)
             back = np.linalg.inv(np.linalg.cholesky(noise))
-            columns = []
-            for group, _ in chosen:
-                r = np.stack([one.r for one in effects(group.block, rows, parameters.masses, False)])
-                columns.append(combined(r) if group.block[0] == "body" else r)
-            X = np.einsum("rij,prj->pri", back, np.concatenate(columns), optimize=True).reshape(size, -1)
-            e = (back @ _left(rows, tau, wrench)[..., None])[..., 0].ravel()
-            A += X @ X.T
-            b += X @ e
+            left = _left(rows, tau, wrench)
+            ordered = rows._replace(a=rows.a + np.linalg.solve(M, left[..., None])[..., 0])
+
+            def whitened(rows: Rows, back: Array = back) -> Array:
+                columns = []
+                for group, _ in chosen:
+                    r = np.stack([one.r for one in effects(group.block, rows, parameters.masses, False)])
+                    columns.append(combined(r) if group.block[0] == "body" else r)
+                return np.einsum("rij,prj->pri", back, np.concatenate(columns), optimize=True).reshape(size, -1)
+
+            X, Z = whitened(rows), whitened(ordered)
+            e = (back @ left[..., None])[..., 0].ravel()
+            seen = X @ Z.T @ np.linalg.pinv(Z @ Z.T, rcond=1e-12, hermitian=True)
+            A += seen @ Z @ X.T
+            b += seen @ (Z @ e)
         return A, b
 
 

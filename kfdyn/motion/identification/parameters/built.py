@@ -73,6 +73,10 @@ class Built:
         """z."""
         return z
 
+    def bent(self, straight: Array) -> Array:
+        """z."""
+        return straight
+
     def straight_slope(self, z: Array) -> Array:
         """One."""
         return np.eye(z.size)

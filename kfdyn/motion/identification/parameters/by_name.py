@@ -198,13 +198,18 @@ class Parameters:
     def straight(self, z: Array) -> Array:
         """Numbers in which a robot's equations are linear, as many as z: the ten of an inertia, all others as in z."""
         parts = zip(self.groups, self.places)
-        return np.concatenate([group.natural(z[own]) if group.linear else z[own] for group, own in parts])
+        return np.concatenate([group.natural(z[own]) if group.bent else z[own] for group, own in parts])
+
+    def bent(self, straight: Array) -> Array:
+        """Their inverse."""
+        parts = zip(self.groups, self.places)
+        return np.concatenate([group.bent(straight[own]) if group.bent else straight[own] for group, own in parts])
 
     def straight_slope(self, z: Array) -> Array:
         """Their derivative in z."""
         out = np.eye(z.size)
         for group, own in zip(self.groups, self.places):
-            if group.linear:
+            if group.bent:
                 out[own, own] = group.slope(z[own])
         return out
 

@@ -44,6 +44,8 @@ class Group:
         Numbers of the block of z; analytic. Those of "W" and "cov" are factors of the first model's.
     free : callable or None
         z of natural numbers, number by number; None where they are mixed.
+    bent : callable or None
+        z of natural numbers that enter linearly and are mixed.
     """
 
     key: str
@@ -55,6 +57,7 @@ class Group:
     natural: Callable[[Any], Any]
     values: Callable[[Any], Any]
     free: Callable[[Array], Array] | None = None
+    bent: Callable[[Array], Array] | None = None
 
     @property
     def longest(self) -> float:
@@ -62,11 +65,6 @@ class Group:
         if self.block[0] in ("W", "cov"):
             return 5.0
         return 1.0 if self.block[0] == "body" else np.inf
-
-    @property
-    def linear(self) -> bool:
-        """Whether its free numbers are as many as, and mixtures of, numbers that enter linearly."""
-        return self.block[0] == "body" and len(self.names) == 10
 
     def slope(self, z: Array, of: Callable[[Any], Any] | None = None) -> Array:
         """Derivative in z of the natural numbers, or of the block's values."""
@@ -79,10 +77,11 @@ def _same(z: Any) -> Any:
 
 
 def _mixed(
-    key: str, names: Sequence[str], block: tuple[Any, ...], start: Array, natural: Any, values: Any, low: Any = None
-) -> Group:
+    key: str, names: Sequence[str], block: tuple[Any, ...], start: Array, natural: Any, values: Any, low: Any = None,
+    bent: Any = None,
+) -> Group:  # fmt: skip
     high = np.full(start.size, np.inf)
-    return Group(key, tuple(names), block, start, -high if low is None else low, high, natural, values)
+    return Group(key, tuple(names), block, start, -high if low is None else low, high, natural, values, bent=bent)
 
 
 def _logs(key: str, names: Sequence[str], block: tuple[Any, ...], first: Any, values: Any = None) -> Group:
@@ -114,7 +113,7 @@ def inertia(k: int, name: str, six: Array) -> Group:
     own, key = LogCholesky(ten_of(six), name), f"{name}/inertia"
     low = np.full(10, -np.inf)
     low[1:4] = np.minimum(np.log(_THIN * own.unit), own.start[1:4] - 2.0)
-    return _mixed(key, [f"{name}/{x}" for x in TEN], ("body", k), own.start, own.ten, own.ten, low)
+    return _mixed(key, [f"{name}/{x}" for x in TEN], ("body", k), own.start, own.ten, own.ten, low, own.free)
 
 
 def mass(k: int, name: str, six: Array) -> Group:

@@ -40,10 +40,14 @@ class LogCholesky:
                 f"'{name}/mass' alone"
             )
         self.unit = float(np.sqrt(np.trace(second)))
+        self.start = self.free(ten)
+
+    def free(self, ten: Array) -> Array:
+        """Free numbers of ten inertial parameters of some positive mass."""
+        I3, m, c = inertia_of(ten)[:3, :3], ten[0], ten[1:4] / ten[0]
+        second = (0.5 * np.trace(I3) * np.eye(3) - I3) / m - np.outer(c, c)
         U = np.linalg.cholesky(second[::-1, ::-1])[::-1, ::-1]
-        self.start = np.array(
-            [np.log(m), *np.log(np.diag(U)), *(U[[0, 0, 1], [1, 2, 2]] / self.unit), *(h / m / self.unit)]
-        )
+        return np.array([np.log(m), *np.log(np.diag(U)), *(U[[0, 0, 1], [1, 2, 2]] / self.unit), *(c / self.unit)])
 
     def ten(self, z: Any) -> Any:
         """Ten inertial parameters of the free numbers; analytic, so that complex steps differentiate it."""
