@@ -165,7 +165,7 @@ def check_log(
     """
     if not isinstance(model, MotionModel):
         raise ModelError(f"check_log takes a kf.MotionModel, not {type(model).__name__}")
-    if not 0.0 < level < 1.0:
+    if not isinstance(level, float | int) or not 0.0 < level < 1.0:
         raise ModelError(f"level must lie between 0 and 1, such as 0.01; got {level!r}")
     if fit_noise:
         names = ["force_noise", *(f"{sensor.name}/cov" for sensor in model.seen.sensors if sensor.cov.any())]

@@ -15,6 +15,7 @@ from kfdyn.motion.identification.held import Held
 from kfdyn.motion.identification.linear import Log, Motion
 from kfdyn.motion.identification.parameters.by_name import Parameters
 from kfdyn.motion.identification.parameters.log_cholesky import LogCholesky
+from kfdyn.motion.identification.start import Start
 from kfdyn.spatial import spatial_inertia
 
 S = kf.sensors
@@ -100,6 +101,7 @@ def test_log_cholesky_is_onto_itself_and_always_has_positive_mass():
     own = LogCholesky(ten, "lower")
     np.testing.assert_allclose(own.ten(own.start), ten, rtol=0, atol=1e-15)
     for z in np.random.default_rng(2).normal(size=(50, 10)):
+        np.testing.assert_allclose(own.free(own.ten(z)), z, rtol=0, atol=1e-9)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             kf.System([kf.Body("any", _six(own.ten(z)), ABOUT_Y)])  # warns of the triangle inequality, and refuses
@@ -351,6 +353,30 @@ def test_intervals_cover_as_often_as_they_say():
     assert (np.abs(np.mean(errors, axis=0)) < 0.2 + 3 / np.sqrt(runs)).all()
 
 
+@pytest.mark.parametrize("start", [{"mass": 0.5}, [0.5]])
+def test_numbers_of_a_function_are_those_by_name(start):
+    """``build(theta)`` finds what the same number by its name does, with its standard error."""
+    rng, tau = np.random.default_rng(1), driven(120)
+    readings = drawn(moves_of(two_rods()), 120, rng, tau, [0.3, -0.2, 0, 0])
+    found = kf.identify(lambda theta: moves_of(two_rods(masses=(1.2, theta[0]))), readings, tau[:-1], start)
+    named = kf.identify(moves_of(two_rods(masses=(1.2, 0.5))), readings, tau[:-1], ["lower/mass"])
+    assert found.converged and found.names == (("mass",) if isinstance(start, dict) else ("theta[0]",))
+    assert abs(found.params[0] - named.params[0]) < 1e-3 * named.stderr[0]
+    assert found.stderr[0] == pytest.approx(named.stderr[0], rel=1e-3)
+    assert found.llf == pytest.approx(named.llf, abs=1e-6)
+
+
+def test_the_search_begins_where_random_forces_have_no_say():
+    """Torques regressed on accelerations that random forces moved make every mass light; instruments do not."""
+    rng, N = np.random.default_rng(0), 2000
+    tau, noisy = driven(N), moves_of(two_rods(), force_noise=4.0)
+    readings = drawn(noisy, N, rng, tau, [0.3, -0.2, 0, 0])
+    model = moves_of(two_rods(masses=(1.2, 0.5)), force_noise=4.0)
+    parameters = Parameters([model], ["lower/mass"])
+    start = Start([model], [Log(model, readings, tau[:-1], None)]).regressed(parameters)
+    assert parameters.natural(start)[0] == pytest.approx(0.8, abs=0.04)
+
+
 # --- what is refused
 
 
@@ -372,6 +398,22 @@ def test_bad_input_is_named():
         kf.identify(two_rods(), readings, tau[:-1], ["lower/mass"])
     with pytest.raises(ModelError, match="several logs in one array need a prior"):
         kf.identify(moves, [np.stack([y, y]) for y in readings], tau[:-1], ["lower/mass"])
+    for options, said in (
+        ({"bounds": {"lower/mass": (1.0, 0.5)}}, "leave nothing between"),
+        ({"bounds": {"lower/mass": (-2.0, -1.0)}}, "leave nothing that it may be"),
+        ({"bounds": {"lower/mass": (np.nan, 1.0)}}, "leave nothing between"),
+        ({"bounds": [(0.0, 1.0)]}, "must be a mapping"),
+        ({"priors": {"lower/mass": (0.5, -0.1)}}, "positive deviations"),
+        ({"priors": {"lower/weight": (0.5, 0.1)}}, "which is not fitted"), ({"fixed": ["lower/mass"]}, "is empty"),
+    ):  # fmt: skip
+        with pytest.raises((ModelError, ShapeError), match=said):
+            kf.identify(moves, readings, tau[:-1], ["lower/mass"], **options)
+    with pytest.raises(ShapeError, match="must be a list of names, got None"):
+        kf.identify(moves, readings, tau[:-1], None)
+    with pytest.raises(ModelError, match="one row has no step"):
+        kf.identify(moves, [y[:1] for y in readings], tau[:0], ["lower/mass"])
+    with pytest.raises(ModelError, match="has no readings"):
+        kf.identify(moves, [np.nan * y for y in readings], tau[:-1], ["lower/mass"])
     with pytest.raises(ModelError, match="tolerance must be positive"):
         kf.identify(moves, readings, tau[:-1], ["lower/mass"], tolerance=0.0)
     exact = kf.MotionModel(two_rods(), 0.01, [S.JointPosition(0.0, name="exact")], force_noise=[1.0, 1.0])

@@ -102,7 +102,7 @@ def identify(
     """
     if not isinstance(max_iterations, int | np.integer) or max_iterations < 1:
         raise ModelError(f"max_iterations must be a whole number, 1 or more, got {max_iterations!r}")
-    if not tolerance > 0.0:
+    if not isinstance(tolerance, float | int) or not tolerance > 0.0:
         raise ModelError(f"tolerance must be positive, got {tolerance!r}")
     own: Parameters | Built
     if callable(model) and not isinstance(model, MotionModel):

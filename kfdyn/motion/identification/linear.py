@@ -36,6 +36,10 @@ class Log:
     def __init__(self, model: MotionModel, readings: Any, tau: Any, prior: Any) -> None:
         self.readings, self.tau, self.given_prior = readings, tau, prior
         self.rows, self.batched = model.check_readings(readings)
+        if self.rows.shape[1] < 2:
+            raise ModelError("a log of one row has no step; give two rows or more")
+        if np.isnan(self.rows).all():
+            raise ModelError("the log has no readings: all entries are NaN")
         self.inputs = model.check_inputs(None, len(self.rows), self.rows.shape[1], tau=tau)
         self.prior = model.check_prior(prior)
         if self.batched and self.prior.flat.any():
@@ -43,6 +47,11 @@ class Log:
                 "several logs in one array need a prior that is not flat; give prior=(q0, v0, P0) with finite "
                 "variances, or lists of models, readings and torques, one a log"
             )
+
+    def same(self, other: Log) -> bool:
+        """Whether another has these readings and torques."""
+        pairs = ((self.rows, other.rows), (np.asarray(self.inputs), np.asarray(other.inputs)))
+        return all(a.shape == b.shape and np.array_equal(a, b, equal_nan=True) for a, b in pairs)
 
     def part(self, steps: int) -> Log:
         """Its first steps."""

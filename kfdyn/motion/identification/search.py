@@ -109,14 +109,9 @@ class Search:
         return Place(z, lines, held, held.llf_of(z, lines))
 
     def _seen(self, place: Place) -> tuple[Array, Array]:
-        robot = np.array(
-            [
-                group.block[0] in ROBOT and self.parameters.closed[own.start]
-                for group, own in zip(self.parameters.groups, self.parameters.places)
-                for _ in range(own.stop - own.start)
-            ],
-            dtype=bool,
-        )
+        robot = np.zeros(place.z.size, bool)
+        for group, own in zip(self.parameters.groups, self.parameters.places):
+            robot[own] = group.block[0] in ROBOT and self.parameters.closed[own.start]
         if not robot.any():
             return np.eye(robot.size), np.zeros((robot.size, 0))
         each = [signatures(self.parameters, place.z, line) for line in place.lines]

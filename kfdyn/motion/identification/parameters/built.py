@@ -9,6 +9,7 @@ import numpy as np
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.motion.identification.parameters.arguments import mapping, pair_of_bounds
 from kfdyn.motion.model import MotionModel
 
 
@@ -40,11 +41,13 @@ class Built:
         self.unit = np.where(first != 0.0, np.abs(first), 1.0)
         self.start = first / self.unit
         self.lower, self.upper = np.full(first.size, -np.inf), np.full(first.size, np.inf)
-        for name, (low, high) in (bounds or {}).items():
+        for name, pair in mapping(bounds, "bounds").items():
             if name not in self.names:
                 raise ModelError(f"bounds name {name!r}, which is not fitted; there are {', '.join(self.names)}")
             i = self.names.index(name)
-            self.lower[i], self.upper[i] = low / self.unit[i], high / self.unit[i]
+            low, high = pair_of_bounds(name, pair, 1)
+            self.lower[i], self.upper[i] = low[0] / self.unit[i], high[0] / self.unit[i]
+        self.start = np.clip(self.start, self.lower, self.upper)
         self.longest = np.ones(first.size)
         self.closed = self.noise = np.zeros(first.size, bool)
         self.bases = self.models(self.start)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -15,6 +15,7 @@ from kfdyn.errors import ModelError, ShapeError
 from kfdyn.motion.identification.adjoint import Slopes
 from kfdyn.motion.identification.effects import PointMasses, combined, effects
 from kfdyn.motion.identification.linear import Linear
+from kfdyn.motion.identification.parameters.arguments import Prior, mapping, pair_of_bounds
 from kfdyn.motion.identification.parameters.groups import ROBOT, Group, known_groups
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.readings import Readings
@@ -34,34 +35,6 @@ class _Changes:
     sensors: dict[str, dict[str, Array]] = field(default_factory=dict)
 
 
-class Prior:
-    """A normal prior of natural numbers: its mean and information.
-
-    Parameters
-    ----------
-    key : str
-        What it is of.
-    given : (mean, cov)
-        The covariance a standard deviation, one for each number, or a matrix.
-    size : int
-        Of numbers.
-    """
-
-    def __init__(self, key: str, given: Any, size: int) -> None:
-        try:
-            mean, spread = (np.asarray(part, np.float64) for part in given)
-        except (TypeError, ValueError):
-            raise ShapeError(f"the prior of {key!r} must be a pair (mean, standard deviations or covariance)") from None
-        if mean.shape not in ((), (size,)) or spread.shape not in ((), (size,), (size, size)):
-            raise ShapeError(f"the prior of {key!r} is of {size} numbers; got shapes {mean.shape} and {spread.shape}")
-        cov = spread if spread.ndim == 2 else np.diag(np.broadcast_to(spread, (size,)) ** 2)
-        if not (np.isfinite(mean).all() and np.isfinite(cov).all()) or np.linalg.eigvalsh(cov)[0] <= 0.0:
-            raise ModelError(f"the prior of {key!r} must have finite means and a positive definite covariance")
-        self.mean, self.cov = np.broadcast_to(mean, (size,)), cov
-        self.information = np.linalg.inv(cov)
-        self.constant = -0.5 * (size * np.log(2 * np.pi) + np.linalg.slogdet(cov)[1])
-
-
 class Parameters:
     """The groups that patterns name, as one vector z of free numbers.
 
@@ -76,7 +49,7 @@ class Parameters:
     bounds : mapping from a name to (low, high)
         Of numbers that are not mixed, in natural units.
     priors : mapping from a name to (mean, spread)
-        See :class:`Prior`.
+        See ``Prior``.
     """
 
     def __init__(
@@ -86,6 +59,8 @@ class Parameters:
         for given, what in ((patterns, "parameters"), (fixed, "fixed")):
             if isinstance(given, str):
                 raise ShapeError(f"{what} must be a list; write [{given!r}]")
+            if not isinstance(given, Iterable):
+                raise ShapeError(f"{what} must be a list of names, got {given!r}")
         known: dict[str, Any] = {}
         for model in models:
             known = known_groups(model) | known  # the first model that has it tells its first value
@@ -114,8 +89,8 @@ class Parameters:
             [group.block[0] in ("W", "cov") for group in self.groups for _ in range(group.start.size)], dtype=bool
         )
         self.longest = np.array([group.longest for group in self.groups for _ in range(group.start.size)])
-        self._bound(bounds or {})
-        self.priors = self._with_priors(priors or {})
+        self._bound(bounds)
+        self.priors = self._with_priors(priors)
 
     def _closed(self, group: Group) -> bool:
         """Whether its gradient has a closed form: that of four stages has none here."""
@@ -137,16 +112,13 @@ class Parameters:
             f"{what} name {name!r}, which is not fitted; there are {', '.join(g.key for g in self.groups)}"
         )
 
-    def _bound(self, bounds: Mapping[str, Any]) -> None:
-        for name, pair in bounds.items():
+    def _bound(self, bounds: Mapping[str, Any] | None) -> None:
+        for name, pair in mapping(bounds, "bounds").items():
             group, own, _ = self._find(name, "bounds")
             if group.free is None:
                 raise ModelError(f"bounds of {name!r}: its numbers are mixed; give it a prior instead")
             size = own.stop - own.start
-            try:
-                low, high = (np.broadcast_to(np.asarray(x, np.float64), (size,)) for x in pair)
-            except (TypeError, ValueError):
-                raise ShapeError(f"bounds of {name!r} must be a pair (low, high)") from None
+            low, high = pair_of_bounds(name, pair, size)
             whole = group.natural(group.start)
             inside = slice(own.start - self._start_of(group), own.stop - self._start_of(group))
             for side, given in (("lower", low), ("upper", high)):
@@ -157,16 +129,16 @@ class Parameters:
                 free = np.where(np.isnan(free), -np.inf, free)  # a logarithm of what is negative
                 array = getattr(self, side)
                 array[own] = np.maximum(array[own], free) if side == "lower" else np.minimum(array[own], free)
-            if (self.lower[own] > self.upper[own]).any():
-                raise ModelError(f"bounds of {name!r} leave nothing between them: {pair!r}")
+            if not (self.lower[own] <= self.upper[own]).all() or (self.upper[own] == -np.inf).any():
+                raise ModelError(f"bounds of {name!r} leave nothing that it may be: {pair!r}")
             self.start[own] = np.clip(self.start[own], self.lower[own], self.upper[own])
 
     def _start_of(self, group: Group) -> int:
         return next(own.start for own, one in zip(self.places, self.groups) if one is group)
 
-    def _with_priors(self, priors: Mapping[str, Any]) -> list[tuple[slice, Prior]]:
+    def _with_priors(self, priors: Mapping[str, Any] | None) -> list[tuple[slice, Prior]]:
         out = []
-        for name, given in priors.items():
+        for name, given in mapping(priors, "priors").items():
             _, _, natural = self._find(name, "priors")
             out.append((natural, Prior(name, given, natural.stop - natural.start)))
         return out
@@ -185,7 +157,10 @@ class Parameters:
         for value in values:
             full = np.array(whole)
             full[i] = value
-            out.append(group.free(full)[i])  # type: ignore[misc]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                out.append(group.free(full)[i])  # type: ignore[misc]
+            if not self.lower[own.start] <= out[-1] <= self.upper[own.start] or not np.isfinite(out[-1]):
+                raise ModelError(f"{name!r} cannot be {value:g}")
         return np.array(out)
 
     def slope(self, z: Array) -> Array:

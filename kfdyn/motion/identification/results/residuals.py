@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kfdyn.arrays import Array
+from kfdyn.errors import ModelError
 from kfdyn.motion.identification.linear import Linear
 
 _WIDE = 1e8  # variance of a state in place of an infinite one, in units of what the filter knows in the end
@@ -47,7 +48,10 @@ class ResidualTest(NamedTuple):
 
 
 def residual_tests(lines: list[Linear], lags: int) -> dict[str, ResidualTest]:
-    """Tests of each sensor over all logs; a sensor that read nothing has none."""
+    """Tests of each sensor over all logs, of lags to half of the longest; a sensor that read nothing has none."""
+    if not isinstance(lags, int | np.integer) or lags < 1:
+        raise ModelError(f"lags must be a whole number, 1 or more, got {lags!r}")
+    lags = min(int(lags), max(line.problem.N for line in lines) // 2)
     runs: dict[str, list[Array]] = {}
     for line in lines:
         for name, e in _innovations(line).items():

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.nonlinear.smoother import iterated_kalman_smoother
 from kfdyn.motion.identification.directions import scaled, sparse, words
 from kfdyn.motion.identification.linear import Log
@@ -211,6 +211,8 @@ class Identified:
         from scipy.stats import chi2
 
         _expect_alpha(alpha)
+        if isinstance(names, str):
+            raise ShapeError(f"names must be a list; write [{names!r}]")
         places = [self._place(name) for name in names]
         C = self.cov_params[np.ix_(places, places)]
         if np.isnan(C).any():
@@ -241,9 +243,13 @@ class Identified:
         """
         from scipy.stats import chi2
 
+        if not isinstance(smaller, Identified):
+            raise ModelError(f"likelihood_ratio takes what kf.identify returned, not {type(smaller).__name__}")
         more = len(self.names) - len(smaller.names)
         if not set(smaller.names) < set(self.names):
             raise ModelError("the smaller model must have some of the parameters of this one, and no others")
+        if len(self._logs) != len(smaller._logs) or not all(map(Log.same, self._logs, smaller._logs)):
+            raise ModelError("the two were identified from different logs, whose likelihoods do not compare")
         statistic = max(2.0 * (self.llf - smaller.llf), 0.0)
         p = float(chi2.sf(statistic, more))
         extra = [name for name in self.names if name not in smaller.names]
@@ -272,5 +278,5 @@ class Identified:
 
 
 def _expect_alpha(alpha: float) -> None:
-    if not 0.0 < alpha < 1.0:
+    if not isinstance(alpha, float | int) or not 0.0 < alpha < 1.0:
         raise ModelError(f"alpha must lie between 0 and 1, such as 0.05; got {alpha!r}")
