@@ -52,16 +52,16 @@ def straight(operation: Operation, *given: Any) -> tuple[Any] | None:
         if type(x) is not torch.Tensor or x.dtype is not torch.float64 or not x.is_cpu:
             return None
         recorded = recorded or x.requires_grad
-    if not recorded:
-        return (torch.from_numpy(np.asarray(solve(operation.model, *[x.numpy() for x in given]))),)
+    if not (recorded and torch.is_grad_enabled()):
+        return (_solved(solve, operation, given),)
     lead = given[0].shape[:-1]
-    for x in given:
-        if x.shape[:-1] != lead:
-            return None
-    if torch.is_grad_enabled():
-        found: tuple[Any] = _Recorded.apply(operation, *given)
-        return found
-    return None
+    if any([x.shape[:-1] != lead for x in given]):
+        return None
+    return (_Straight.apply(solve, operation, *given),)
+
+
+def _solved(solve: Any, operation: Operation, given: Any) -> Any:
+    return torch.from_numpy(np.asarray(solve(operation.model, *[x.numpy() for x in given])))
 
 
 def _evaluated(operation: Operation, *given: Any) -> tuple[Any, ...]:
@@ -102,11 +102,6 @@ class _Call(_Function):
         if torch.is_grad_enabled() or _interpreters():
             return None, *_pulled(torch, call, ctx.operation, given, gradients)
         arrays = [[x.numpy() for x in some] for some in (given, gradients)]
-        slopes = SLOPES.get(ctx.operation.name)
-        if slopes is not None and is_flat(ctx.operation.model):
-            row = arrays[1][0][..., None, :]
-            every = slopes(ctx.operation.model, *arrays[0])
-            return None, *[torch.from_numpy((row @ by)[..., 0, :]) for by in every]
         found = _pulled(np, lambda operation, *x: operation(*x), ctx.operation, *arrays)
         return None, *[torch.from_numpy(np.ascontiguousarray(x)) for x in found]
 
@@ -152,6 +147,26 @@ class _Recorded(_Base):
         return _evaluated(operation, *given)
 
     backward = _Call.backward
+
+
+class _Straight(_Base):
+    """One function of kfdyn's on doubles: forward, and back by one more that has its derivatives."""
+
+    @staticmethod
+    def forward(ctx: Any, solve: Any, operation: Operation, *given: Any) -> Any:
+        ctx.operation, ctx.many = operation, len(given)
+        ctx.save_for_backward(*given)
+        return _solved(solve, operation, given)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        system, slopes = ctx.operation.model, SLOPES.get(ctx.operation.name)
+        if slopes is None or torch.is_grad_enabled() or _interpreters():
+            return None, *_Call.backward(ctx, g)
+        given, row = [x.numpy() for x in ctx.saved_tensors], np.ascontiguousarray(g.numpy())
+        found = [_left(row, by) if row.ndim > 1 else row.dot(by) for by in slopes(system, *given)]
+        found[0] = cotangent(np, system, given[0], found[0])
+        return None, None, *[torch.from_numpy(x) for x in found]
 
 
 def _pulled(xp: Any, call: Any, operation: Operation, given: Any, gradients: Any) -> list[Any]:
