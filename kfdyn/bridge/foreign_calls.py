@@ -57,13 +57,14 @@ def call(operation: Operation, *given: Any) -> tuple[Any, ...] | None:
     parts = parts_of(operation)
     if not parts:
         return None
-    lead, answers = given[0].shape[:-1], []
+    lead, answers = np.broadcast_shapes(*(x.shape[:-1] for x in given)), []
+    given = tuple(jax.numpy.broadcast_to(x, (*lead, x.shape[-1])) for x in given)
     lanes = NARROW if int(np.prod(lead)) < machine().lanes else machine().lanes
-    for part in parts:
+    for i, part in enumerate(parts):
         shapes = [jax.ShapeDtypeStruct((*lead, *shape), given[0].dtype) for shape in part.shapes]
-        made = jax.ffi.ffi_call(_registered(part.entry, lanes, len(given)), shapes, vmap_method="broadcast_all")
-        found = made(*given, words=_words(operation, part))
-        answers += [found[i] for i in part.results]
+        made = jax.ffi.ffi_call(_registered(part.entry, lanes, len(given)), shapes)
+        found = made(*given, words=np.array(_words(operation, i, _most(part, operation)), np.int64))
+        answers += [found[k] for k in part.results]
     return tuple(answers)
 
 
@@ -79,17 +80,23 @@ def _registered(entry: Any, lanes: int, handed: int) -> str:
     return name
 
 
-def _words(operation: Operation, part: Part) -> np.ndarray[Any, Any]:
-    """What a recursion is told beforehand; the last word is where this operation is among those asked for."""
-    core, shared = operation.about.given(operation), thread_pool.threads() > 1
-    most = max(1, _SHARED // part.model.size) * core[0][0] if shared else _EVER
-    words = [ctypes.cast(_elsewhere, ctypes.c_void_p).value, most, part.model.address, 0]
+def _most(part: Part, operation: Operation) -> int:
+    """How many numbers the first array may have before threads share the batch."""
+    shared = thread_pool.threads() > 1
+    return max(1, _SHARED // part.model.size) * operation.about.given(operation)[0][0] if shared else _EVER
+
+
+@lru_cache(maxsize=1024)
+def _words(operation: Operation, i: int, most: int) -> list[int]:
+    """What the recursion of a part is told beforehand; the last word is where the part is among those asked for."""
+    core, part = operation.about.given(operation), parts_of(operation)[i]
+    words = [ctypes.cast(_elsewhere, ctypes.c_void_p).value or 0, most, part.model.address, 0]
     for about, value in zip(part.entry.parameters, part.parameters):
         words += [int(value)] if about.kind == "n" else _array(np.ascontiguousarray(value))
     for about in part.entry.given[len(core) :]:
         words += _array(part.own[about.name]) if about.name in part.own else [0, 0, 0]
     _asked.append((operation, part))
-    return np.array([*words, len(_asked) - 1], np.int64)
+    return [*words, len(_asked) - 1]
 
 
 def _array(x: np.ndarray[Any, Any]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Operations in JAX: one callback each, derivatives by rules, all transformations by JAX."""
+"""Operations in JAX: one primitive for all, derivatives by rules, all transformations by JAX."""
 
 from __future__ import annotations
 
@@ -34,15 +34,62 @@ def straight(operation: Operation, *given: Any) -> None:
     return
 
 
+def _answered(*given: Any, operation: Operation) -> Any:
+    """The answers as they are computed: by compiled code, in lanes; by a callback where Python must help."""
+    shapes = operation.shapes(*(x.shape for x in given))
+    answers = [jax.ShapeDtypeStruct(shape, given[0].dtype) for shape in shapes]
+    found = foreign_calls.call(operation, *given)
+    return list(jax.pure_callback(operation, tuple(answers), *given) if found is None else found)
+
+
+def _primitive() -> Any:
+    """An operation as JAX sees it: batches by leading axes; where it is linear, its transpose is the adjoint."""
+    ad, batching, mlir = (import_module(f"jax.interpreters.{name}") for name in ("ad", "batching", "mlir"))
+    made = import_module("jax.extend.core").Primitive("kfdyn")
+    made.multiple_results = True
+
+    def shapes(*given: Any, operation: Operation) -> Any:
+        return [jax.core.ShapedArray(shape, given[0].dtype) for shape in operation.shapes(*(x.shape for x in given))]
+
+    def moved(given: Any, changes: Any, *, operation: Operation) -> Any:
+        dx, beside = changes[0], given[1]
+        answers = made.bind(*given, operation=operation)
+        if type(dx) is ad.Zero:
+            return answers, [ad.Zero.from_primal_value(x) for x in answers]
+        return answers, made.bind(dx, beside, operation=operation)
+
+    def transposed(gradients: Any, x: Any, beside: Any, *, operation: Operation) -> Any:
+        if type(gradients[0]) is ad.Zero:
+            return [ad.Zero(x.aval), None]
+        return [*made.bind(gradients[0], beside, operation=operation.other(operation.about.adjoint)), None]
+
+    def batched(given: Any, axes: Any, *, operation: Operation) -> Any:
+        size = next(x.shape[at] for x, at in zip(given, axes) if at is not None)
+        alone = size if operation.about.adjoint else 1
+        first = [
+            xp.broadcast_to(x, (alone, *x.shape)) if at is None else xp.moveaxis(x, at, 0) for x, at in zip(given, axes)
+        ]
+        answers = made.bind(*first, operation=operation)
+        return answers, [0] * len(answers)
+
+    made.def_impl(jax.jit(_answered, static_argnames="operation"))
+    made.def_abstract_eval(shapes)
+    ad.primitive_jvps[made] = moved
+    ad.primitive_transposes[made] = transposed
+    batching.primitive_batchers[made] = batched
+    mlir.register_lowering(made, mlir.lower_fun(_answered, multiple_results=True))
+    return made
+
+
+_OPERATION = _primitive()
+
+
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def call(operation: Operation, *given: Any) -> tuple[Any, ...]:
-    """The answers of an operation: compiled code, batches in lanes; by a callback where Python must help."""
-    found = foreign_calls.call(operation, *given)
-    if found is not None:
-        return found
-    shapes = operation.shapes(*(x.shape for x in given))
-    answers = tuple(jax.ShapeDtypeStruct(shape, given[0].dtype) for shape in shapes)
-    return tuple(jax.pure_callback(operation, answers, *given, vmap_method="expand_dims"))
+    """The answers of an operation; its rule differentiates them."""
+    if operation.about.made is not None:
+        return operation.about.made(xp, call, operation, *given)
+    return tuple(_OPERATION.bind(*given, operation=operation))
 
 
 @call.defjvp
@@ -61,9 +108,8 @@ def _(operation: Operation, given: Any, changes: Any) -> Any:
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def rollout(operation: Operation, q: Any, v: Any, tau: Any) -> tuple[Any, Any]:
     """States (..., T + 1, n) under torques (..., T, nv), all steps in one callback."""
-    shapes = operation.shapes(q.shape, v.shape, tau.shape)
-    answers = tuple(jax.ShapeDtypeStruct(shape, q.dtype) for shape in shapes)
-    return tuple(jax.pure_callback(operation, answers, q, v, tau, vmap_method="expand_dims"))
+    q_all, v_all = _OPERATION.bind(q, v, tau, operation=operation)
+    return q_all, v_all
 
 
 @rollout.defjvp
@@ -100,50 +146,4 @@ def smoothed_means(operation: Operation, T: Any) -> Any:
 @smoothed_means.defjvp
 def _(operation: Operation, given: Any, changes: Any) -> Any:
     (T,), (dT,) = given, changes
-    return smoothed_means(operation, T), _LINEAR.bind(dT, T, operation=operation.other("response"))
-
-
-def _linear(x: Any, beside: Any, *, operation: Operation) -> Any:
-    """Answer of an operation that is linear in x."""
-    (shape,) = operation.shapes(x.shape)
-    answer = jax.ShapeDtypeStruct(shape, x.dtype)
-    return jax.pure_callback(operation, (answer,), x, beside, vmap_method="expand_dims")[0]
-
-
-def _primitive() -> Any:
-    """The same as a primitive, since JAX does not transpose a callback: its transpose is the adjoint operation."""
-    ad, batching, mlir = (import_module(f"jax.interpreters.{name}") for name in ("ad", "batching", "mlir"))
-    made = import_module("jax.extend.core").Primitive("kfdyn_linear")
-
-    def shape(x: Any, beside: Any, *, operation: Operation) -> Any:
-        return jax.core.ShapedArray(operation.shapes(x.shape)[0], x.dtype)
-
-    def moved(given: Any, changes: Any, *, operation: Operation) -> Any:
-        dx, beside = changes[0], given[1]
-        answer = made.bind(*given, operation=operation)
-        if type(dx) is ad.Zero:
-            return answer, ad.Zero.from_primal_value(answer)
-        return answer, made.bind(dx, beside, operation=operation)
-
-    def transposed(g: Any, x: Any, beside: Any, *, operation: Operation) -> Any:
-        if type(g) is ad.Zero:
-            return [ad.Zero(x.aval), None]
-        return [made.bind(g, beside, operation=operation.other(operation.about.adjoint)), None]
-
-    def batched(given: Any, axes: Any, *, operation: Operation) -> Any:
-        size = next(x.shape[at] for x, at in zip(given, axes) if at is not None)
-        first = [
-            xp.broadcast_to(x, (size, *x.shape)) if at is None else xp.moveaxis(x, at, 0) for x, at in zip(given, axes)
-        ]
-        return made.bind(*first, operation=operation), 0
-
-    made.def_impl(jax.jit(_linear, static_argnames="operation"))
-    made.def_abstract_eval(shape)
-    ad.primitive_jvps[made] = moved
-    ad.primitive_transposes[made] = transposed
-    batching.primitive_batchers[made] = batched
-    mlir.register_lowering(made, mlir.lower_fun(_linear, multiple_results=False))
-    return made
-
-
-_LINEAR = _primitive()
+    return smoothed_means(operation, T), _OPERATION.bind(dT, T, operation=operation.other("response"))[0]

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.bridge.operations import Operation
+from kfdyn.bridge.operations import WEIGHTLESS, Operation
 from kfdyn.dynamics import derivatives
 from kfdyn.dynamics.forward import FORWARD
 from kfdyn.dynamics.inverse import INVERSE
-from kfdyn.dynamics.mass_matrix import MASS_MATRIX
+from kfdyn.dynamics.logdet_gradient import LOGDET_GRADIENT
+from kfdyn.dynamics.mass_matrix import MASS_MATRIX, VARIANCES
 from kfdyn.dynamics.mass_matrix_inverse import MASS_MATRIX_INVERSE
 from kfdyn.multibody.calls.kernel import Kernel
 from kfdyn.multibody.calls.packed_model import frame_of
@@ -26,6 +27,8 @@ _ANSWERED_BY: dict[str, list[tuple[Kernel, tuple[int, ...]]]] = {
     "derivatives_of_inverse_dynamics": [(INVERSE, (0,)), (derivatives.INVERSE, (0, 1, 2))],
     "mass_matrix": [(MASS_MATRIX, (0,))],
     "mass_matrix_inverse": [(MASS_MATRIX_INVERSE, (0,))],
+    "mass_matrix_logdet_gradient": [(LOGDET_GRADIENT, (0,))],
+    "innovation_variances": [(VARIANCES, (0,))],
     "potential_energy": [(POTENTIAL, (0,))],
     "jacobian": [(JACOBIAN, (0,))],
     "frame_pose": [(POSE, (0, 1))],
@@ -66,10 +69,9 @@ def parts_of(operation: Operation) -> tuple[Part, ...]:
         if served is None or system.robots:
             return ()
         entry = served.entry
-        framed = isinstance(operation.more, str)
-        parameters = frame_of(system, operation.more)[: len(entry.parameters)] if framed else ()
+        parameters = frame_of(system, operation.more)[: len(entry.parameters)] if entry.parameters else ()
         sizes = {"nq": system.nq, "nv": system.nv, "n": system.n_bodies, "own_nq": system.nq, "own_nv": system.nv}
         shapes = [tuple(sizes.get(x, x) for x in about.tail) for about in entry.results]
-        own = {"gravity": system.gravity}
+        own = {"gravity": np.zeros(3) if operation.more == WEIGHTLESS else system.gravity}
         found.append(Part(entry, served.model(system), parameters, own, results, shapes))
     return tuple(found)

@@ -6,10 +6,13 @@ derivatives are, by other operations: what has a rule can be differentiated agai
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics import (
@@ -22,11 +25,16 @@ from kfdyn.dynamics import (
     mass_matrix_logdet,
     mass_matrix_logdet_gradient,
 )
+from kfdyn.dynamics.mass_matrix import VARIANCES
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.multibody import System, frame_pose, frame_velocity_derivatives, jacobian, potential_energy
+from kfdyn.multibody import System, frame_pose, jacobian, potential_energy
+from kfdyn.multibody.parts.hinge import Coordinates
 
+_DERIVED = re.compile("derivatives_of_|_gradient")
 _DOUBLE = np.dtype(np.float64)
-_AT_REST = np.zeros(3)
+_NO_GRAVITY = np.zeros(3)
+#: What ``more`` is where inverse dynamics are without gravity.
+WEIGHTLESS = "weightless"
 
 
 class Operation(NamedTuple):
@@ -60,9 +68,9 @@ class Operation(NamedTuple):
         return KNOWN[self.name]
 
     def shapes(self, *given: Sequence[int]) -> list[tuple[int, ...]]:
-        """Shapes of the answers to arrays of these shapes, whose leading axes are the same."""
+        """Shapes of the answers to arrays of these shapes."""
         core = self.about.given(self)
-        lead = tuple(given[0][: len(given[0]) - len(core[0])])
+        lead = np.broadcast_shapes(*(shape[: len(shape) - len(own)] for shape, own in zip(given, core)))
         return [(*lead, *shape) for shape in self.about.answers(self)]
 
     def other(self, name: str) -> Operation:
@@ -80,7 +88,7 @@ class About(NamedTuple):
     """Shapes of what is given and answered, the function, its rule, and how many of what is given are q.
 
     Matrices that a rule gives in q are in tangent coordinates. ``adjoint`` names another operation where this one is
-    linear in its first argument.
+    linear in its first argument; ``made(xp, call, operation, *arrays)`` makes the answers from another's.
     """
 
     given: Shapes
@@ -89,6 +97,7 @@ class About(NamedTuple):
     rule: Rule | None = None
     configurations: int = 1
     adjoint: str = ""
+    made: Callable[..., tuple[Any, ...]] | None = None
 
 
 def expect_derivatives(operation: Operation) -> Rule:
@@ -96,9 +105,9 @@ def expect_derivatives(operation: Operation) -> Rule:
     rule = operation.about.rule
     if rule is None:
         raise ModelError(
-            f"{operation.name.removeprefix('derivatives_of_')} has first derivatives here, and no second ones; take "
-            "differences of its gradient. Frame poses and energies can be differentiated twice (see the page on the "
-            "bridge)"
+            f"this takes second derivatives of {_DERIVED.sub('', operation.name)}, and the bridge has first ones; take "
+            "differences of the gradient. Frame poses, Jacobians and energies can be differentiated twice (see the "
+            "page on the bridge)"
         )
     return rule
 
@@ -136,28 +145,34 @@ def _forward_derivatives(op: Operation, q: Array, v: Array, tau: Array) -> Seque
 
 def _inverse_derivatives(op: Operation, q: Array, v: Array, a: Array) -> Sequence[Array]:
     q, v, a = _states(q, v, a)
-    return inverse_dynamics(op.model, q, v, a), *inverse_dynamics_derivatives(op.model, q, v, a)
+    gravity = _NO_GRAVITY if op.more == WEIGHTLESS else None
+    return inverse_dynamics(op.model, q, v, a, gravity=gravity), *inverse_dynamics_derivatives(
+        op.model, q, v, a, gravity
+    )
 
 
-def _mass_matrix_derivatives(op: Operation, q: Array) -> Sequence[Array]:
-    """𝓜 and ∂𝓜/∂q (..., nv, nv, nv): its columns are forces of unit accelerations at rest, without gravity."""
-    nv = op.model.nv
-    by, _, _ = inverse_dynamics_derivatives(op.model, q[..., None, :], None, np.eye(nv), _AT_REST)
-    return mass_matrix(op.model, q), by
+def _mass_matrix_rule(xp: Any, call: Any, op: Operation, q: Any) -> Any:
+    """∂𝓜/∂q (..., nv, nv, nv): its columns are forces of unit accelerations at rest, without gravity."""
+    lead, nv = q.shape[:-1], op.model.nv
+    each = xp.broadcast_to(q[..., None, :], (*lead, nv, q.shape[-1]))
+    unit = xp.broadcast_to(xp.eye(nv, dtype=q.dtype), (*lead, nv, nv))
+    slopes = Operation("derivatives_of_inverse_dynamics", op.model, WEIGHTLESS)
+    return call(op, q), [[call(slopes, each, 0.0 * unit, unit)[1]]]
 
 
-def _mass_matrix_inverse_derivatives(op: Operation, q: Array) -> Sequence[Array]:
-    """𝓜⁻¹ and ∂𝓜⁻¹ = −𝓜⁻¹ ∂𝓜 𝓜⁻¹."""
-    inverse = mass_matrix_inverse(op.model, q)
-    _, by = _mass_matrix_derivatives(op, q)
-    half = np.einsum("...ij,...jkm->...ikm", inverse, by)
-    return inverse, -np.einsum("...ijm,...jk->...ikm", half, inverse)
+def _mass_matrix_inverse_rule(xp: Any, call: Any, op: Operation, q: Any) -> Any:
+    """∂𝓜⁻¹/∂q = −𝓜⁻¹ ∂𝓜 𝓜⁻¹."""
+    (inverse,), [[by]] = call(op, q), _mass_matrix_rule(xp, call, op.other("mass_matrix"), q)[1]
+    half = xp.einsum("...ij,...jkm->...ikm", inverse, by)
+    return (inverse,), [[-xp.einsum("...ijm,...jk->...ikm", half, inverse)]]
 
 
-def _jacobian_derivatives(op: Operation, q: Array) -> Sequence[Array]:
-    """J and ∂J/∂q (..., 6, nv, nv): its columns are velocities at unit rates."""
-    by = frame_velocity_derivatives(op.model, q[..., None, :], np.eye(op.model.nv), op.more).dV_dq
-    return jacobian(op.model, q, op.more), np.moveaxis(by, -3, -2)
+def _logdet(xp: Any, call: Any, op: Operation, q: Any) -> Any:
+    return (xp.log(call(op.other("innovation_variances"), q)[0]).sum(-1),)
+
+
+def _logdet_rule(xp: Any, call: Any, op: Operation, q: Any) -> Any:
+    return call(op, q), [[call(op.other("mass_matrix_logdet_gradient"), q)[0]]]
 
 
 def expect_constant_couplings(system: System) -> None:
@@ -169,10 +184,55 @@ def expect_constant_couplings(system: System) -> None:
         )
 
 
+@lru_cache(maxsize=256)
+def _before(system: System) -> NDArray[np.bool_]:
+    """Whether dof i is carried by dof j, or moves with it, [i, j] (nv, nv); of dofs on the way to a frame."""
+    depth = np.zeros(system.n_bodies, dtype=int)
+    for k in range(system.n_bodies):
+        carrier = k
+        while (carrier := int(system.parent[carrier])) >= 0:
+            depth[k] += 1
+    order = np.empty(system.nv)
+    for k, body in enumerate(system.bodies):
+        at = system.v_slice(body.hinge_name)
+        together = body.hinge.coordinates is not Coordinates.SCREWS
+        order[at] = depth[k] + (0.0 if together else np.arange(at.stop - at.start) / 6.0)
+    found: NDArray[np.bool_] = order[:, None] >= order
+    return found
+
+
+def _jacobian_derivatives(xp: Any, system: System, J: Any) -> Any:
+    """∂J/∂q of a tree, J of columns [ω; u]: ∂ω_i = ω_j × ω_i and ∂u_i = ω_j × u_i by j before i, else ω_i × u_j."""
+    before = xp.asarray(_before(system), dtype=J.dtype)
+    own, by = ([J[..., k, :, None] for k in range(6)], [J[..., k, None, :] for k in range(6)])
+    turned = [before * x for x in (*_crossed(by[:3], own[:3]), *_crossed(by[:3], own[3:]))]
+    moved = [(1.0 - before) * x for x in _crossed(own[:3], by[3:])]
+    return xp.stack([*turned[:3], *(x + y for x, y in zip(turned[3:], moved))], -3)
+
+
+def _crossed(a: Any, b: Any) -> list[Any]:
+    """a × b of three arrays each."""
+    return [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+
+
 def _jacobian_rule(xp: Any, call: Any, op: Operation, q: Any) -> Any:
-    """∂J/∂q, where couplings are constant."""
+    """∂J/∂q; with couplings J = J(open tree) X, where X is constant."""
     expect_constant_couplings(op.model)
-    return as_rule("derivatives_of_jacobian")(xp, call, op, q)
+    (J,) = call(op, q)
+    if not op.model.couplings:
+        return (J,), [[_jacobian_derivatives(xp, op.model, J)]]
+    (tree,), X = call(op.other("jacobian_of_open_tree"), q), _expansion(xp, op, q)
+    return (J,), [[xp.einsum("...rkl,ki,lj->...rij", _jacobian_derivatives(xp, op.model.open_tree, tree), X, X)]]
+
+
+def _open_jacobian_rule(xp: Any, call: Any, op: Operation, q: Any) -> Any:
+    (J,) = call(op, q)
+    return (J,), [[_jacobian_derivatives(xp, op.model.open_tree, J) @ _expansion(xp, op, q)]]
+
+
+def _expansion(xp: Any, op: Operation, q: Any) -> Any:
+    """X of constant couplings."""
+    return xp.asarray(op.model.expansion(op.model.neutral()), dtype=q.dtype)
 
 
 def _potential_rule(xp: Any, call: Any, op: Operation, q: Any) -> Any:
@@ -184,9 +244,8 @@ def _potential_rule(xp: Any, call: Any, op: Operation, q: Any) -> Any:
 def _pose_rule(xp: Any, call: Any, op: Operation, q: Any) -> Any:
     """∂R/∂q_j = ω_j × R, ∂p/∂q_j = u_j, from the columns [ω; u] of the Jacobian."""
     (rotation, position), (J,) = call(op, q), call(op.other("jacobian"), q)
-    w = [J[..., i, None, :] for i in range(3)]
-    R = [rotation[..., i, :, None] for i in range(3)]
-    turned = [w[1] * R[2] - w[2] * R[1], w[2] * R[0] - w[0] * R[2], w[0] * R[1] - w[1] * R[0]]
+    columns = [J[..., i, None, :] for i in range(3)]
+    turned = _crossed(columns, [rotation[..., i, :, None] for i in range(3)])
     return (rotation, position), [[xp.stack(turned, -3)], [J[..., 3:, :]]]
 
 
@@ -219,25 +278,15 @@ KNOWN: dict[str, About] = {
         as_rule("derivatives_of_inverse_dynamics"),
     ),
     "derivatives_of_inverse_dynamics": About(_q_and_two, _tensors(1, 2, 2, 2), _inverse_derivatives),
-    "mass_matrix": About(
-        _q, _tensors(2), lambda op, q: (mass_matrix(op.model, q),), as_rule("derivatives_of_mass_matrix")
-    ),
-    "derivatives_of_mass_matrix": About(_q, _tensors(2, 3), _mass_matrix_derivatives),
+    "mass_matrix": About(_q, _tensors(2), lambda op, q: (mass_matrix(op.model, q),), _mass_matrix_rule),
     "mass_matrix_inverse": About(
-        _q,
-        _tensors(2),
-        lambda op, q: (mass_matrix_inverse(op.model, q),),
-        as_rule("derivatives_of_mass_matrix_inverse"),
+        _q, _tensors(2), lambda op, q: (mass_matrix_inverse(op.model, q),), _mass_matrix_inverse_rule
     ),
-    "derivatives_of_mass_matrix_inverse": About(_q, _tensors(2, 3), _mass_matrix_inverse_derivatives),
     "mass_matrix_logdet": About(
-        _q, _tensors(0), lambda op, q: (mass_matrix_logdet(op.model, q),), as_rule("derivatives_of_mass_matrix_logdet")
+        _q, _tensors(0), lambda op, q: (mass_matrix_logdet(op.model, q),), _logdet_rule, made=_logdet
     ),
-    "derivatives_of_mass_matrix_logdet": About(
-        _q,
-        _tensors(0, 1),
-        lambda op, q: (mass_matrix_logdet(op.model, q), mass_matrix_logdet_gradient(op.model, q)),
-    ),
+    "mass_matrix_logdet_gradient": About(_q, _tensors(1), lambda op, q: (mass_matrix_logdet_gradient(op.model, q),)),
+    "innovation_variances": About(_q, _tensors(1), lambda op, q: (VARIANCES.solve(op.model, q),)),
     "potential_energy": About(_q, _tensors(0), lambda op, q: (potential_energy(op.model, q),), _potential_rule),
     "frame_pose": About(_q, lambda op: [(3, 3), (3,)], lambda op, q: frame_pose(op.model, q, op.more), _pose_rule),
     "jacobian": About(
@@ -246,10 +295,11 @@ KNOWN: dict[str, About] = {
         lambda op, q: (jacobian(op.model, q, op.more),),
         _jacobian_rule,
     ),
-    "derivatives_of_jacobian": About(
+    "jacobian_of_open_tree": About(
         _q,
-        lambda op: [(6, op.model.nv), (6, op.model.nv, op.model.nv)],
-        _jacobian_derivatives,
+        lambda op: [(6, op.model.open_tree.nv)],
+        lambda op, q: (jacobian(op.model.open_tree, op.model.expand(q), op.more),),
+        _open_jacobian_rule,
     ),
 }
 

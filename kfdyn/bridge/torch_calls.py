@@ -55,7 +55,7 @@ def straight(operation: Operation, *given: Any) -> tuple[Any] | None:
     if not (recorded and torch.is_grad_enabled()):
         return (_solved(solve, operation, given),)
     lead = given[0].shape[:-1]
-    if any([x.shape[:-1] != lead for x in given]):
+    if not all(x.shape[:-1] == lead for x in given):
         return None
     return (_Straight.apply(solve, operation, *given),)
 

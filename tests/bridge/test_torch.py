@@ -169,7 +169,7 @@ def test_second_derivatives_where_there_are_some(rng):
         func.hessian(lambda q: kt.potential_energy(arm, q))(q),
         kf.inverse_dynamics_derivatives(arm, q, None, np.zeros(2)).dtau_dq,
     )
-    with pytest.raises(ModelError, match="forward_dynamics has first derivatives here, and no second ones"):
+    with pytest.raises(ModelError, match="second derivatives of forward_dynamics, and the bridge has first ones"):
         func.hessian(lambda q: kt.forward_dynamics(arm, q, v, u).sum())(q)
 
 
