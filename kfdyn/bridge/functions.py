@@ -405,7 +405,7 @@ class Functions:
         return coordinates.integrate(self.framework.xp, system, q, dt * after), after
 
     def rollout(self, system: System, q: Any, v: Any, tau: Any, dt: float) -> tuple[Any, Any]:
-        """States of all steps under given torques: one call forward; back, all derivatives at once and one sweep.
+        """States of all steps under given torques; back, all derivatives at once and one sweep.
 
         Parameters
         ----------

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from kfdyn.bridge import foreign_calls
-from kfdyn.bridge.coordinates import is_flat, tangent, velocity
+from kfdyn.bridge.coordinates import integrate, is_flat, tangent, velocity
 from kfdyn.bridge.operations import Operation, contracted, expect_derivatives, expect_sizes
 from kfdyn.bridge.rollouts import TRANSPORT
 from kfdyn.extras import needed
@@ -107,9 +107,23 @@ def _(operation: Operation, given: Any, changes: Any) -> Any:
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def rollout(operation: Operation, q: Any, v: Any, tau: Any) -> tuple[Any, Any]:
-    """States (..., T + 1, n) under torques (..., T, nv), all steps in one callback."""
-    q_all, v_all = _OPERATION.bind(q, v, tau, operation=operation)
+    """States (..., T + 1, n) under torques (..., T, nv): one scan, and no Python on the way."""
+    (system, h), solve = (operation.model, operation.more[0]), operation._replace(name="forward_dynamics", more=None)
+
+    def step(state: Any, tau: Any) -> Any:
+        q, v = state
+        v = v + h * call(solve, q, v, tau)[0]
+        q = integrate(xp, system, q, h * v)
+        return (q, v), (q, v)
+
+    _, states = jax.lax.scan(step, (q, v), xp.moveaxis(tau, -2, 0))
+    q_all, v_all = (_after(first, x) for first, x in zip((q, v), states))
     return q_all, v_all
+
+
+def _after(first: Any, others: Any) -> Any:
+    """A first state (..., n) and those of the steps (T, ..., n) as (..., T + 1, n)."""
+    return xp.concatenate([first[..., None, :], xp.moveaxis(others, 0, -2)], -2)
 
 
 @rollout.defjvp
@@ -133,7 +147,7 @@ def _(operation: Operation, given: Any, changes: Any) -> Any:
     first = tangent(xp, system, given[0], changes[0]), changes[1]
     along = xp.moveaxis(changes[2], -2, 0), *(xp.moveaxis(x, -3, 0) for x in (*by, *carried))
     _, moved = jax.lax.scan(step, first, along)
-    dq, dv = (xp.concatenate([start[..., None, :], xp.moveaxis(x, 0, -2)], -2) for start, x in zip(first, moved))
+    dq, dv = (_after(start, x) for start, x in zip(first, moved))
     return (q_all, v_all), (velocity(xp, system, q_all, dq), dv)
 
 
