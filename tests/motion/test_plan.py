@@ -272,3 +272,64 @@ def test_rollouts_compiled_and_by_python(kind):
     left = [shooting.model.states.minus(ahead[r], x[r, 1:]) for r in range(3)]
     np.testing.assert_allclose(left, shooting.rollout(point, which, alpha, *law)[2], rtol=0, atol=1e-9)
     assert np.abs(gaps[2]).max() > 1e-3 and np.abs(swift[0]).max() < 1e3
+
+
+@pytest.mark.parametrize("limits", [None, 60.0])
+@pytest.mark.parametrize("deviation", [1e-2, 0.0])
+def test_a_batch_of_plans_is_each_of_them(limits, deviation):
+    """Starts and goals of their own, side by side or, with exact goals, one by one: the bits of a plan alone."""
+    arm, rng, nv = kf.models.puma560(), np.random.default_rng(5), 6
+    q0, v0, to = 0.3 * rng.normal(size=(3, nv)), 0.1 * rng.normal(size=(3, nv)), 0.4 * rng.normal(size=(3, nv))
+
+    def planned(which):
+        still = [kf.Goal(S.JointVelocity(deviation**2), np.zeros(nv))]
+        goals = [kf.Goal(S.JointPosition(deviation**2), to[which]), *still]
+        return kf.plan_motion(arm, 0.03, 25, q0[which], v0[which], goals, 100.0, torque_limits=limits)
+
+    plans = planned(slice(None))
+    assert plans.converged.all() and len(plans) == 3 and plans.tau.shape == (3, 25, nv)
+    assert limits is None or (np.abs(plans.tau) > 60.0 - 1e-9).any()
+    for i in range(3):
+        alone, part = planned(i), plans[i]
+        assert part.message == plans.message[i] == alone.message and part.iterations == alone.iterations
+        for name in ("q", "v", "tau", "gains", "multipliers", "cost"):
+            np.testing.assert_array_equal(getattr(part, name), getattr(alone, name), err_msg=name)
+        np.testing.assert_array_equal(plans.gains[i], alone.gains)
+    moved = plans.control(3, plans.q[:, 3] + 0.01, plans.v[:, 3])
+    np.testing.assert_allclose(moved[1], plans[1].control(3, plans[1].q[3] + 0.01, plans[1].v[3]), rtol=1e-12)
+
+
+def test_plans_of_a_batch_end_at_different_times():
+    """Some converge, one has no time to: each says so, and none waits for another."""
+    q0 = np.array([[0.0], [0.4], [3.0]])
+    task = kf.models.pendulum(), 0.05, 20, q0, np.zeros((3, 1)), [kf.Goal(S.JointPosition(1e-4), [0.4])], 4.0
+    first = kf.plan_motion(*task).x
+    first[2, 1:] = 3.0, 0.0
+    plans = kf.plan_motion(*task, start=first, iterations=2)
+    assert plans.converged.any() and not plans.converged.all() and len(set(plans.iterations)) > 1
+    assert all(("not" in told) != fine for told, fine in zip(plans.message, plans.converged))
+    assert "converged)" in repr(plans)
+    more = kf.plan_motion(*task, start=plans)
+    assert more.converged.all() and more.iterations[plans.converged].max() <= 1
+
+
+def test_bad_batches_are_named():
+    arm, still = kf.models.pendulum(), np.zeros((2, 1))
+    goal = [kf.Goal(S.JointPosition(1e-4), [0.5])]
+    with pytest.raises(ShapeError, match="q0 and v0 of a batch"):
+        kf.plan_motion(arm, 0.1, 5, still, np.zeros((3, 1)), goal, 1.0)
+    with pytest.raises(ShapeError, match="2 starts, and goals for 3 plans"):
+        kf.plan_motion(arm, 0.1, 5, still, still, [kf.Goal(S.JointPosition(1e-4), np.ones((3, 1)))], 1.0)
+    with pytest.raises(ModelError, match=r"plan 1: q0\[0\] = 2"):
+        kf.plan_motion(arm, 0.1, 5, [[0.0], [2.0]], still, goal, 1.0, position_limits=1.0)
+    plans = kf.plan_motion(arm, 0.1, 5, still, still, goal, 1.0)
+    with pytest.raises(ModelError, match="of a batch are not kept"):
+        _ = plans.linear
+    with pytest.raises(ModelError, match=r"plans\[i\]"):
+        plans.plot()
+    with pytest.raises(ShapeError, match="start has 2 plans"):
+        kf.plan_motion(arm, 0.1, 5, [[0.0]] * 3, [[0.0]] * 3, goal, 1.0, start=plans)
+    with pytest.raises(TypeError, match="one plan"):
+        len(plans[0])
+    with pytest.raises(IndexError):
+        plans[2]

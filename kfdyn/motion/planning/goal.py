@@ -23,7 +23,7 @@ class Goal(NamedTuple):
         ``CenterOfMass`` or ``Contact`` of ``kf.sensors``. Its covariance is the weight: deviations of its root cost ½
         each, so that (0.01)² is "to a centimetre"; 0 is exact.
     value : array, shape (size,), or (steps + 1, size) for "always"
-        The reading.
+        The reading. In a batch of plans it may have one axis more before these.
     at : int or "always"
         The step, 0 … steps, negative from the end; "always" is every step after the start.
 
@@ -39,29 +39,35 @@ class Goal(NamedTuple):
     at: int | str = -1
 
     def readings(self, system: System, steps: int) -> Array:
-        """The goal as readings (steps + 1, size), NaN where there is none."""
+        """The goal as readings (..., steps + 1, size), NaN where there is none."""
         if not isinstance(self.sensor, MotionSensor):
             raise ModelError(
                 f"a goal needs a sensor of positions or velocities, got {getattr(self.sensor, 'name', self.sensor)!r}"
             )
-        size = self.sensor.size(system)
-        value = np.asarray(self.value, np.float64)
-        out = np.full((steps + 1, size), np.nan)
+        name, size = self.sensor.name, self.sensor.size(system)
+        try:
+            value = np.asarray(self.value, np.float64)
+        except (TypeError, ValueError):
+            raise ShapeError(f"goal {name}: its value must be an array of numbers, got {self.value!r}") from None
         if not np.isfinite(value).all():
-            raise ModelError(f"goal {self.sensor.name}: its value has entries that are not finite")
-        if self.at == "always":
-            if value.shape not in ((size,), (steps + 1, size)):
-                raise ShapeError(f"goal {self.sensor.name}: its value must be ({size},) or ({steps + 1}, {size})")
-            out[1:] = value if value.ndim == 1 else value[1:]
+            raise ModelError(f"goal {name}: its value has entries that are not finite")
+        always = self.at == "always"
+        if not always and (not isinstance(self.at, int | np.integer) or not -steps - 1 <= self.at <= steps):
+            raise ShapeError(f"goal {name}: at must be 'always' or a step 0 to {steps}, got {self.at!r}")
+        each = always and value.ndim > 1
+        tail = (steps + 1, size) if each else (size,)
+        lead = value.shape[: value.ndim - len(tail)]
+        if value.shape != (*lead, *tail) or len(lead) > 1:
+            both = f"({size},) or ({steps + 1}, {size})" if always else f"({size},)"
+            raise ShapeError(f"goal {name}: its value must be {both}, got shape {value.shape}")
+        out = np.full((*lead, steps + 1, size), np.nan)
+        if always:
+            out[..., 1:, :] = value[..., 1:, :] if each else value[..., None, :]
             return out
-        if not isinstance(self.at, int | np.integer) or not -steps - 1 <= self.at <= steps:
-            raise ShapeError(f"goal {self.sensor.name}: at must be 'always' or a step 0 to {steps}, got {self.at!r}")
-        if value.shape != (size,):
-            raise ShapeError(f"goal {self.sensor.name}: its value must be ({size},), got shape {value.shape}")
         k = int(self.at) % (steps + 1)
         if k == 0:
-            raise ModelError(f"goal {self.sensor.name}: step 0 is the start, which is given; goals begin at step 1")
-        out[k] = value
+            raise ModelError(f"goal {name}: step 0 is the start, which is given; goals begin at step 1")
+        out[..., k, :] = value
         return out
 
 

@@ -110,6 +110,7 @@ class Mpc:
         shooting.x0 = np.concatenate([q, v])[None]
         if self._point is None:
             found = search.run(shooting.point(*first_guess(shooting, None)))
+            assert found.step is not None
             self._point, self._step = found.point, found.step
             search.active = found.step.active
             return np.asarray(self._point.s[0, 0] @ shooting.root.T)
@@ -142,8 +143,7 @@ class Mpc:
             return None
         shooting, step = self._search.of, self._step
         point = shooting.point(self._point.x, self._point.s)
-        message = f"{self.iterations} iteration{'s' * (self.iterations > 1)} a tick"
-        found = Found(
-            point, step.costate, step.multipliers, step, [point.cost], np.zeros(1, bool), message, self.iterations
-        )
+        told = [f"{self.iterations} iteration{'s' * (self.iterations > 1)} a tick"]
+        taken = np.full(1, self.iterations)
+        found = Found(point, step.costate, step.multipliers, step.gains, np.zeros(1, bool), told, taken, step)
         return MotionPlan(shooting.model, found, shooting.root)

@@ -77,14 +77,14 @@ class Bounds(NamedTuple):
         return at - low, high - at
 
     def expect_inside(self, x: Array, system: System) -> None:
-        """An error that names the hinge if a start is outside of its limits of position."""
+        """An error that names the hinge if a start (rows, nx) is outside of its limits of position."""
         if system.nq != system.nv:
             return
         low, high = self.left(x, system.nv)
-        bad = np.flatnonzero(np.minimum(low, high)[: system.nv] < 0.0)
+        bad = np.argwhere(np.minimum(low, high)[:, : system.nv] < 0.0)
         if bad.size:
-            i, (lower, upper) = int(bad[0]), self.position
+            (row, i), (lower, upper) = bad[0], self.position
             raise ModelError(
-                f"q0[{i}] = {x[i]:.6g} is outside of position_limits {lower[i]:.6g} to {upper[i]:.6g}; begin within, "
-                "or widen them"
+                f"q0[{i}] = {x[row, i]:.6g} is outside of position_limits {lower[i]:.6g} to {upper[i]:.6g}; begin "
+                "within, or widen them"
             )

@@ -6,19 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.nonlinear.arguments import covariance
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.planning.goal import Goal, listed
 from kfdyn.motion.planning.limits import Bounds
 from kfdyn.motion.planning.result import MotionPlan
-from kfdyn.motion.planning.search import Search
+from kfdyn.motion.planning.search import Search, merged
 from kfdyn.motion.planning.shooting import Shooting
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
+
+#: Plans of a batch that are searched for side by side: more would be larger than caches.
+TOGETHER = 16
 
 
 def plan_motion(
@@ -57,7 +60,7 @@ def plan_motion(
     steps : int
         Number of steps; the plan has ``steps + 1`` states.
     q0, v0 : array, shape (nq,), (nv,)
-        The start.
+        The start; (plans, nq) and (plans, nv), or values of goals with such an axis, are a batch of plans.
     goals : sequence of Goal
         What to reach and when.
     torque_cov : number, (nv,) or (nv, nv)
@@ -65,7 +68,7 @@ def plan_motion(
     torque_limits, velocity_limits, position_limits : True, number, array (nv,), or pair (lower, upper), optional
         True: those of the system, from its file. A number or an array is a limit in both directions; inf for none. W
         must be diagonal then.
-    start : array (steps + 1, nq + nv) or MotionPlan, optional
+    start : array (..., steps + 1, nq + nv) or MotionPlan, optional
         States to begin with, which need not be a motion; the robot held at rest at q0 if not given.
     newton : bool
         Whether to use second derivatives of the dynamics. Without them a step is cheaper, and there are more of them.
@@ -80,7 +83,8 @@ def plan_motion(
     Returns
     -------
     MotionPlan
-        ``t, q, v, tau, gains, cost, multipliers, converged, message``, ``control(k, q, v)``, ``plot()``.
+        ``t, q, v, tau, gains, cost, multipliers, converged, message``, ``control(k, q, v)``, ``plot()``. Of a batch all
+        have an axis of plans before others, and ``plan[i]`` is one of them.
 
     Raises
     ------
@@ -110,9 +114,26 @@ def plan_motion(
         raise ModelError(f"iterations must be 0 or more, and tolerance positive, got {iterations!r} and {tolerance!r}")
     limits = torque_limits, velocity_limits, position_limits
     shooting = bind(system, dt, steps, q0, v0, goals, torque_cov, limits, options)
-    shooting.bounds.expect_inside(shooting.x0[0], system)
-    point = shooting.point(*first_guess(shooting, start))
-    return MotionPlan(shooting.model, Search(shooting, iterations, tolerance, newton).run(point), shooting.root)
+    x, s = first_guess(shooting, start)
+    several = shooting.batched and not shooting.on_states and not shooting.exact.any()
+    parts, each = [], TOGETHER if several else 1
+    for first in range(0, shooting.plans, each):
+        which = np.arange(first, min(first + each, shooting.plans))
+        some = shooting.only(which) if shooting.batched else shooting
+        try:
+            some.bounds.expect_inside(some.x0, system)
+            found = Search(some, iterations, tolerance, newton).run(some.point(x[which], s[which]))
+        except (ModelError, SingularError) as error:
+            if shooting.batched:
+                error.args = (f"{_among(which)}: {error}", *error.args[1:])
+            raise
+        parts.append((which, found))
+    return MotionPlan(shooting.model, merged(parts), shooting.root, shooting.batched)
+
+
+def _among(which: NDArray[np.intp]) -> str:
+    """Where in a batch an error is from."""
+    return f"plan {which[0]}" if len(which) == 1 else f"a plan of {which[0]} to {which[-1]}"
 
 
 def bind(
@@ -134,10 +155,32 @@ def bind(
             '"ten newton metres are much"'
         )
     model = MotionModel(system, dt, [goal.sensor for goal in asked], effort, **options)
-    y = model.check_readings([goal.readings(system, int(steps)) for goal in asked])[0]
-    x0 = model.check_prior((q0, v0, np.zeros(2 * system.nv))).x0[None]
-    bounds = Bounds.of(system, *limits)
-    return Shooting(model, y, x0, _root(effort, bounds), bounds)
+    y, batched = model.check_readings([goal.readings(system, int(steps)) for goal in asked])
+    x0 = _starts(model, q0, v0)
+    batched = batched or len(x0) > 1 or np.ndim(q0) > 1 or np.ndim(v0) > 1
+    if len(y) != len(x0) and 1 not in (len(y), len(x0)):
+        raise ShapeError(f"there are {len(x0)} starts, and goals for {len(y)} plans; give one of each to every plan")
+    plans, bounds = max(len(y), len(x0)), Bounds.of(system, *limits)
+    y, x0 = (np.broadcast_to(part, (plans, *part.shape[1:])) for part in (y, x0))
+    return Shooting(model, y, x0, _root(effort, bounds), bounds, batched)
+
+
+def _starts(model: MotionModel, q0: ArrayLike, v0: ArrayLike) -> Array:
+    """States (plans, nx) to start from; each looked at as one is."""
+    system = model.system
+    q, v = (np.asarray(x, np.float64) for x in (q0, v0))
+    if q.ndim < 2 and v.ndim < 2:
+        return model.check_prior((q, v, np.zeros(2 * system.nv))).x0[None]
+    try:
+        rows = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+    except ValueError:
+        rows = ()
+    if len(rows) != 1 or not rows[0]:
+        raise ShapeError(
+            f"q0 and v0 of a batch must be (plans, {system.nq}) and (plans, {system.nv}), got {q.shape}, {v.shape}"
+        )
+    q, v = np.broadcast_to(q, (*rows, q.shape[-1])), np.broadcast_to(v, (*rows, v.shape[-1]))
+    return np.stack([model.check_prior((one, speed, np.zeros(2 * system.nv))).x0 for one, speed in zip(q, v)])
 
 
 def _root(W: Array, bounds: Bounds) -> Array:
@@ -156,18 +199,23 @@ def first_guess(shooting: Shooting, start: ArrayLike | MotionPlan | None) -> tup
     """States and controls to begin with: held at rest, or the torques that given states take."""
     system = shooting.model.system
     shape = (shooting.steps + 1, shooting.nx)
+    plans = shooting.plans
     if isinstance(start, MotionPlan):
-        x, s = start.found.point.x.copy(), start.found.point.s
+        x, s = start.found.point.x, start.found.point.s
         if x.shape[1:] != shape or s.shape[1:] != (shooting.steps, shooting.p):
-            raise ShapeError(f"start has {len(start.tau)} steps and the plan {shooting.steps}; plan the same steps")
+            raise ShapeError(f"start has {s.shape[1]} steps and the plan {shooting.steps}; plan the same steps")
+        if len(x) not in (1, plans):
+            raise ShapeError(f"start has {len(x)} plans, and there are {plans}; give one, or one for each")
+        x, s = np.tile(x, (plans // len(x), 1, 1)), np.tile(s, (plans // len(s), 1, 1))
     else:
         if start is None:
             x = np.tile(shooting.x0[:, None], (1, shape[0], 1))
             x[:, 1:, system.nq :] = 0.0
         else:
-            x = np.array(start, np.float64)[None]
-            if x.shape[1:] != shape or not np.isfinite(x).all():
-                raise ShapeError(f"start must be finite states of shape {shape}, got shape {x.shape[1:]}")
+            x = np.asarray(start, np.float64)
+            if x.shape not in (shape, (plans, *shape)) or not np.isfinite(x).all():
+                raise ShapeError(f"start must be finite states of shape {shape}, got shape {x.shape}")
+            x = np.tile(x, (plans, 1, 1)) if x.ndim == 2 else x.copy()
         s = shooting.controls_along(x)
     x[:, 0] = shooting.x0
     return x, np.clip(s, shooting.low, shooting.high)

@@ -53,7 +53,7 @@ class Step(NamedTuple):
     """What minimises: states, controls u = shift + gains x(k − 1), costates, and multipliers of the rows.
 
     ``active`` (P, N, p) is −1 and 1 where a control is at a limit; ``pressure`` the largest multiplier of a limit of
-    states; ``settled`` whether it is the optimum; ``plan`` the engine's solution, if it was the engine's.
+    states; ``settled`` (P,) whether it is the optimum; ``plan`` the engine's solution, if it was the engine's.
     """
 
     x: Array
@@ -64,7 +64,7 @@ class Step(NamedTuple):
     multipliers: Array
     active: NDArray[np.int8]
     pressure: float
-    settled: bool
+    settled: NDArray[np.bool_] | bool
     problem: Quadratic
     plan: LinearPlan | None
 
@@ -81,11 +81,11 @@ def _shift(u: Array, gains: Array, x: Array) -> Array:
 
 
 class NotConvex(Exception):
-    """The problem has no minimum; ``plan`` is which."""
+    """Problems have no minimum; ``plans`` (P,) says which."""
 
-    def __init__(self, plan: int) -> None:
+    def __init__(self, plans: NDArray[np.bool_]) -> None:
         super().__init__()
-        self.plan = plan
+        self.plans = plans
 
 
 class Unsettled(Exception):
@@ -110,7 +110,7 @@ def minimise(problem: Quadratic, active: NDArray[np.int8]) -> Step:
     where that does not end, or leaves limits of states broken; NotConvex where there is no minimum.
     """
     step: Step | None = None
-    fewest, patience = problem.g.size + 1, PATIENCE
+    fewest, patience = np.full(len(active), active[0].size + 1), np.full(len(active), PATIENCE)
     for _ in range(CORRECTIONS):
         try:
             step = _free(problem, active)
@@ -118,18 +118,20 @@ def minimise(problem: Quadratic, active: NDArray[np.int8]) -> Step:
             if not active.any():
                 raise
             raise Unsettled(step) from None
-        new = active if problem.u_limits is None else _corrected(problem.u_limits, step)
-        wrong = np.flatnonzero(new != active)
-        if not wrong.size:
+        if problem.u_limits is None:
             break
-        if wrong.size < fewest:
-            fewest, patience = wrong.size, PATIENCE
-        elif patience:
-            patience -= 1
-        else:  # the last alone, which ends for sure
-            only = active.copy()
-            only.flat[wrong[-1]] = new.flat[wrong[-1]]
-            new = only
+        new = _corrected(problem.u_limits, step)
+        wrong = (new != active).sum(axis=(1, 2))
+        step = step._replace(settled=wrong == 0)
+        if not wrong.any():
+            break
+        patience = np.where(wrong < fewest, PATIENCE, patience - 1)
+        fewest = np.minimum(fewest, wrong)
+        for plan in np.flatnonzero(patience < 0):  # the last alone, which ends for sure
+            last = np.flatnonzero(new[plan] != active[plan])[-1:]
+            only = active[plan].copy()
+            only.flat[last] = new[plan].flat[last]
+            new[plan] = only
         active = new
     else:
         raise Unsettled(step)
@@ -164,11 +166,9 @@ def _free(problem: Quadratic, active: NDArray[np.int8]) -> Step:
     found = laws.Found(*(np.empty((plans, N, *shape)) for shape in ((n,), (n,), (p,), (p,), (p, n))))
     flat = laws.Found(*(part.reshape(-1) for part in found))
     work = np.empty(laws.Room.size(n, p, N))
-    failed = laws.laws_found(sizes, tiled, Tag(M is not None), given, flat, work, n, p, N, plans)
-    if failed >= 0:
-        raise NotConvex(failed)
-    if not np.isfinite(found.x.sum() + found.costate.sum()):
-        raise NotConvex(int(np.argmin(np.isfinite(found.x.sum((1, 2)) + found.costate.sum((1, 2))))))
+    lost = laws.laws_found(sizes, tiled, Tag(M is not None), given, flat, work, n, p, N, plans)
+    if lost or not np.isfinite(found.costate.sum()):
+        raise NotConvex(~np.isfinite(found.x[:, 0].sum(axis=1) + found.costate.sum(axis=(1, 2))))
     u, shift = (found.u, found.shift) if held is None else (found.u + held, found.shift + held)
     return Step(found.x, u, shift, found.gains, found.costate, np.zeros(0), active, 0.0, True, problem, None)
 
@@ -212,7 +212,7 @@ def by_engine(problem: Quadratic, active: NDArray[np.int8]) -> Step:
     try:
         solved = solve(ss, weighed.ravel(), c.ravel(), -g.ravel(), problem.rows)
     except SingularError:
-        raise NotConvex(0) from None
+        raise NotConvex(np.ones(1, bool)) from None
     except ModelError as error:
         raise ModelError(re.sub(r"\bnode (\d+)", lambda found: f"step {int(found[1]) + 1}", str(error))) from None
     bound = Problem(

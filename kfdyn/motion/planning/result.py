@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
+from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.control.solution import LinearPlan
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.planning.search import Found
@@ -28,6 +29,8 @@ class MotionPlan:
         How the search ended.
     root : ndarray, shape (nv, p)
         L with L L* = W, the covariance of torques that weighs them.
+    batched : bool
+        Whether arrays have an axis of plans before all others; ``plan[i]`` is one of them.
 
     Examples
     --------
@@ -43,10 +46,28 @@ class MotionPlan:
     model: MotionModel = field(repr=False)
     found: Found = field(repr=False)
     root: Array = field(repr=False)
+    batched: bool = field(default=False, repr=False)
 
     def __repr__(self) -> str:
-        steps, cost = len(self.tau), self.cost
-        return f"{type(self).__name__}({self.system.name!r}, {steps} steps, cost {cost:.6g}, {self.message})"
+        name, steps = f"{type(self).__name__}({self.system.name!r}", f"{self.tau.shape[-2]} steps"
+        if self.batched:
+            return f"{name}, {len(self)} plans of {steps}, {self.converged.sum()} converged)"
+        return f"{name}, {steps}, cost {self.cost:.6g}, {self.message})"
+
+    def __len__(self) -> int:
+        """How many plans there are."""
+        if not self.batched:
+            raise TypeError("this is one plan, not a batch; plan.tau has a row for each of its steps")
+        return len(self.found.message)
+
+    def __getitem__(self, i: int) -> MotionPlan:
+        """Plan i of a batch."""
+        i = range(len(self))[i]
+        return MotionPlan(self.model, self.found.only(slice(i, i + 1)), self.root)
+
+    def _told(self, value: Any) -> Any:
+        """With an axis of plans where there is a batch."""
+        return value if self.batched else value[0]
 
     @property
     def system(self) -> System:
@@ -56,63 +77,62 @@ class MotionPlan:
     @cached_property
     def t(self) -> Array:
         """Times, (steps + 1,)."""
-        return np.asarray(self.model.dt * np.arange(len(self.x)))
+        return np.asarray(self.model.dt * np.arange(self.x.shape[-2]))
 
     @property
     def x(self) -> Array:
-        """States (q, v), (steps + 1, nq + nv)."""
-        return self.found.point.x[0]
+        """States (q, v), (..., steps + 1, nq + nv)."""
+        return np.asarray(self._told(self.found.point.x))
 
     @property
     def q(self) -> Array:
-        """Configurations, (steps + 1, nq)."""
-        return self.x[:, : self.system.nq]
+        """Configurations, (..., steps + 1, nq)."""
+        return self.x[..., : self.system.nq]
 
     @property
     def v(self) -> Array:
-        """Velocities, (steps + 1, nv)."""
-        return self.x[:, self.system.nq :]
+        """Velocities, (..., steps + 1, nv)."""
+        return self.x[..., self.system.nq :]
 
     @cached_property
     def tau(self) -> Array:
-        """Torques, (steps, nv); ``tau[k]`` leads from step k to k + 1."""
-        return np.asarray(self.found.point.s[0] @ self.root.T)
+        """Torques, (..., steps, nv); ``tau[k]`` leads from step k to k + 1."""
+        return np.asarray(self._told(self.found.point.s) @ self.root.T)
 
     @property
-    def converged(self) -> bool:
+    def converged(self) -> Any:
         """Whether the plan is an optimum, keeps its limits and meets its exact goals."""
-        return bool(self.found.converged[0])
+        return self.found.converged if self.batched else bool(self.found.converged[0])
 
     @property
-    def message(self) -> str:
-        """How the search ended."""
-        return self.found.message
+    def message(self) -> Any:
+        """How the search ended; of a batch a list."""
+        return self._told(self.found.message)
 
     @property
-    def iterations(self) -> int:
+    def iterations(self) -> Any:
         """Steps of the search."""
-        return self.found.iterations
+        return self.found.iterations if self.batched else int(self.found.iterations[0])
 
     @property
-    def cost(self) -> float:
+    def cost(self) -> Any:
         """½Σ τ*W⁻¹τ + ½Σ (goals missed)*cov⁻¹(goals missed)."""
-        return float(self.found.point.cost[0])
+        return self.found.point.cost if self.batched else float(self.found.point.cost[0])
 
     @property
     def multipliers(self) -> Array:
-        """Costates of (q, v) in tangents, (steps, 2 nv): what a shift of state k + 1 would add to the cost."""
-        return self.found.costate[0]
+        """Costates of (q, v) in tangents, (..., steps, 2 nv): what a shift of state k + 1 would add to the cost."""
+        return np.asarray(self._told(self.found.costate))
 
     @property
     def linear(self) -> LinearPlan:
         """The last linear-quadratic problem of the search, in deviations from the plan: its optimum is to stay."""
-        assert self.found.linear is not None
         return self.found.linear
 
     @cached_property
     def gains(self) -> Array:
-        """Feedback gains (steps, nv, 2 nv): what τ(k) gains by a deviation of (q, v) at step k, in tangents."""
-        return np.asarray(self.root @ self.found.gains)
+        """Feedback gains (..., steps, nv, 2 nv): what τ(k) gains by a deviation of (q, v) at step k, in tangents."""
+        return np.asarray(self.root @ self._told(self.found.gains))
 
     def control(self, k: int, q: ArrayLike, v: ArrayLike) -> Array:
         """Torque of step k from where the robot is: τ(k) + gains(k) (q ⊖ q(k), v − v(k)).
@@ -121,21 +141,27 @@ class MotionPlan:
         ----------
         k : int
             The step; steps beyond the last one get its torque.
-        q, v : array, shape (nq,), (nv,)
-            The state.
+        q, v : array, shape (..., nq), (..., nv)
+            The state, of a batch a row for each plan.
 
         Returns
         -------
-        ndarray, shape (nv,)
+        ndarray, shape (..., nv)
         """
-        k = min(int(k), len(self.tau) - 1)
-        x = np.concatenate([np.asarray(q, np.float64), np.asarray(v, np.float64)])[None]
-        return np.asarray(self.tau[k] + self.gains[k] @ self.model.states.minus(x, self.x[k : k + 1])[0])
+        k = min(int(k), self.tau.shape[-2] - 1)
+        x = np.concatenate([np.asarray(q, np.float64), np.asarray(v, np.float64)], axis=-1)
+        planned, n = self.x[..., k, :], self.model.n
+        if x.shape != planned.shape:
+            raise ShapeError(f"q and v together have shape {x.shape}, but the states of the plan are {planned.shape}")
+        away = self.model.states.minus(x.reshape(-1, x.shape[-1]), planned.reshape(-1, x.shape[-1]))
+        return np.asarray(self.tau[..., k, :] + (self.gains[..., k, :, :] @ away.reshape(*x.shape[:-1], n, 1))[..., 0])
 
     def plot(self, hinges: Any = None) -> Any:
         """Draw q, v and the torque of each hinge over time; returns the figure."""
         from kfdyn.motion.drawing import chosen, draw_columns
 
+        if self.batched:
+            raise ModelError("this is a batch; draw one of its plans, plans[i].plot()")
         model = self.model
         names = [name[2:-1] for name in model.state_names[: model.system.nv]]
         moved = model.states.minus(self.x, np.broadcast_to(self.x[0], self.x.shape))[:, : model.system.nv]

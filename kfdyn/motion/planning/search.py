@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,38 +49,74 @@ class Found(NamedTuple):
     point : Point
         States, controls, cost.
     costate, multipliers : array
-        Of steps (P, N, n), and of the rows of exact goals.
-    step : Step
-        The last linear-quadratic problem, with its solution.
-    costs : list of ndarray
-        The cost after each iteration.
+        Of steps (P, N, n), and of the rows of exact goals, (P, rows) of several plans.
+    laws : array, shape (P, N, p, n)
+        Gains of the last linear-quadratic problem.
     converged : ndarray of bool, shape (P,)
         Which have.
-    message : str
-        In words.
-    iterations : int
+    message : list of str
+        How each has ended, in words.
+    iterations : ndarray of int, shape (P,)
         Steps taken.
+    step : Step or None
+        The last linear-quadratic problem, with its solution; None of several plans that ended at different times.
     """
 
     point: Point
     costate: Array
     multipliers: Array
-    step: Step
-    costs: list[Array]
+    laws: Array
     converged: NDArray[np.bool_]
-    message: str
-    iterations: int
-
-    @property
-    def linear(self) -> LinearPlan | None:
-        """The last linear-quadratic problem, of one plan."""
-        step = self.step
-        return step.plan or by_engine(step.problem, step.active).plan
+    message: list[str]
+    iterations: NDArray[np.int64]
+    step: Step | None
 
     @property
     def gains(self) -> Array:
-        """Its feedback law, exact goals included, (N, p, n)."""
-        return self.step.gains[0] if self.step.plan is None else self.step.plan.gains
+        """The feedback law, (P, N, p, n), exact goals included."""
+        engine = None if self.step is None else self.step.plan
+        return self.laws if engine is None else engine.gains[None]
+
+    @property
+    def linear(self) -> LinearPlan:
+        """The last linear-quadratic problem."""
+        step = self.step
+        if step is None:
+            raise ModelError(
+                "the linear-quadratic problems of a batch are not kept; plan this one alone, with start= it"
+            )
+        plan = step.plan or by_engine(step.problem, step.active).plan
+        assert plan is not None
+        return plan
+
+    def only(self, which: Any) -> Found:
+        """Some of the plans, a slice or an index array."""
+        names = [self.message[i] for i in np.arange(len(self.message))[which]]
+        point = Point(*(part[which] for part in self.point))
+        rows = self.multipliers if self.multipliers.ndim == 1 else self.multipliers[which]
+        return Found(
+            point, self.costate[which], rows, self.laws[which], self.converged[which], names, self.iterations[which],
+            self.step,
+        )  # fmt: skip
+
+
+def merged(parts: Sequence[tuple[Index, Found]]) -> Found:
+    """All plans in their order, from parts and which plans these are."""
+    if len(parts) == 1 and len(parts[0][0]) == 1:
+        return parts[0][1]
+    order = np.argsort(np.concatenate([which for which, _ in parts]))
+    found = [one for _, one in parts]
+
+    def joined(arrays: Sequence[Any]) -> Any:
+        return np.concatenate(list(arrays))[order]
+
+    rows = [one.multipliers.reshape(len(one.message), -1) for one in found]
+    names = [name for one in found for name in one.message]
+    return Found(
+        Point(*(joined(part) for part in zip(*(one.point for one in found)))), joined([one.costate for one in found]),
+        joined(rows), joined([one.gains for one in found]), joined([one.converged for one in found]),
+        [names[i] for i in order], joined([one.iterations for one in found]), None,
+    )  # fmt: skip
 
 
 class Search:
@@ -99,14 +136,14 @@ class Search:
         self._kept: tuple[Array, Array | None, Array, Array] | None = None
         none = np.zeros((0, shooting.steps * shooting.n)), np.zeros((0, shooting.steps * p))
         self._no_rows = Rows([], *none, np.zeros(0), [])
+        self.alive = np.arange(plans)  # which plans of all that it began with
         self.weight = np.zeros(plans)  # of gaps and goals that are missed
         self.exact = [(int(g), int(i)) for g, i in np.argwhere(shooting.seen[0] & shooting.exact)]
 
     def run(self, point: Point) -> Found:
-        """Iterate from a point."""
-        of = self.of
-        costs, taken, done, why = [point.cost], 0, np.zeros(of.plans, bool), ""
-        linear, before = of.linear(point), np.full(of.plans, np.inf)
+        """Iterate from a point; plans that have ended leave the others."""
+        taken, parts = 0, []
+        linear, before = self.of.linear(point), np.full(self.of.plans, np.inf)
         while True:
             step = self.step(point, linear)
             size = np.abs(step.u).max(axis=(1, 2), initial=0.0)
@@ -114,38 +151,51 @@ class Search:
                 rate = np.minimum(size / before, 0.999)
             left = size * np.maximum(rate / (1.0 - rate), 0.1)  # what all further steps add up to, at this rate
             near = (left <= self.tolerance) & (self.damping == 0.0) & step.settled
-            before = size
-            if self.pulled > PULLED:
-                self.refuse(point)
-                why = "its exact goals stay out of reach"
-                break
-            if taken == self.iterations:
-                done = done | (near & self._is_met(point))
-                break
-            new, moved = self._advance(point, linear, step, near)
-            taken += 1
-            if not moved.any():
-                stuck = self._promised(point, linear, step)[1] <= ROUNDING * (1.0 + np.abs(point.cost))
-                done = done | ((near | stuck) & self._is_met(point))
-                if done.all():
-                    break
-                self.damping = np.where(done, self.damping, np.maximum(self.damping * HEAVIER, FIRST))
-                if self.damping.max() > MOST:
-                    if self.pulled:
-                        self.refuse(point)
-                    why = "no step, however short, makes it better"
-                    break
-                continue
-            point = new
-            costs.append(point.cost)
-            self.costate = step.costate
-            self._remember(step)
-            linear = of.linear(point)
-            done = near & self._is_met(point)
-            if done.all():
-                break
-        costate = step.costate if self.costate is None else self.costate
-        return Found(point, costate, step.multipliers, step, costs, done, self._message(done, taken, size, why), taken)
+            before, why, costates = size, "", step.costate if self.costate is None else self.costate
+            if taken == self.iterations or self.pulled > PULLED:
+                if self.pulled > PULLED:
+                    self.refuse(point)
+                    why = "its exact goals stay out of reach"
+                done = near & self._is_met(point) & (not why)
+                ended = np.ones(len(done), bool)
+            else:
+                old, (point, moved) = point, self._advance(point, linear, step, near)
+                taken += 1
+                done = near & self._is_met(point)
+                if not moved.all():
+                    stuck = self._promised(old, linear, step)[1] <= ROUNDING * (1.0 + np.abs(old.cost))
+                    done |= ~moved & stuck & self._is_met(point)
+                    heavier = np.maximum(self.damping * HEAVIER, FIRST)
+                    self.damping = np.where(moved | done, self.damping, heavier)
+                ended = done | (self.damping > MOST)
+                if self.pulled and (ended & ~done).any():
+                    self.refuse(point)
+                why = "no step, however short, makes it better"
+                costates = np.where(moved[:, None, None], step.costate, costates)
+                if moved.any():
+                    self.costate = costates
+                    self._remember(step, moved)
+            if ended.any():
+                told = [self._message(bool(one), float(far), taken, why) for one, far in zip(done, size)]
+                found = Found(
+                    point, costates, step.multipliers, step.gains, done, told, np.full(len(done), taken), step
+                )
+                if ended.all():
+                    parts.append((self.alive, found))
+                    return merged(parts)
+                parts.append((self.alive[ended], found._replace(step=None).only(ended)))
+                point, before = self._without(ended, point), before[~ended]
+            if ended.any() or moved.any():
+                linear = self.of.linear(point)
+
+    def _without(self, ended: NDArray[np.bool_], point: Point) -> Point:
+        """Plans that have not ended go on alone."""
+        left = np.flatnonzero(~ended)
+        self.of, self.alive, self._kept = self.of.only(left), self.alive[left], None
+        for name in ("curved", "damping", "costate", "pull", "active", "weight"):
+            old = getattr(self, name)
+            setattr(self, name, None if old is None else old[left])
+        return Point(*(part[left] for part in point))
 
     # --- one step
 
@@ -155,15 +205,15 @@ class Search:
         xx = sx = None
         if curved.any():
             assert self.costate is not None
-            xx, sx = self.of.curvature(point, linear, self.costate, self._pulls(point))
-            xx[~curved], sx[~curved] = 0.0, 0.0
+            xx, sx = self.of.curvature(point, self.costate, self._pulls(point), curved)
         while True:
             problem = self._problem(point, linear, xx, sx)
             try:
                 step = self._minimised(problem, point, linear, xx is not None)
             except NotConvex as error:
-                if xx is not None and sx is not None and curved[error.plan]:  # Gauss–Newton's step always exists
-                    curved[error.plan], xx[error.plan], sx[error.plan] = False, 0.0, 0.0
+                straighten = error.plans & curved  # Gauss–Newton's step always exists
+                if xx is not None and sx is not None and straighten.any():
+                    curved[straighten], xx[straighten], sx[straighten] = False, 0.0, 0.0
                     continue
                 if self.pulled:
                     self.refuse(point)
@@ -186,7 +236,7 @@ class Search:
                 return minimise(problem._replace(u_limits=None), 0 * self.active)
             if self.exact:
                 return self._pulled(problem, point, linear)
-            return error.guess._replace(settled=False)  # the rollout keeps torques within
+            return error.guess  # the rollout keeps torques within
         except ModelError:
             if self.stiffness is None or not (self.of.on_torques or curved):
                 raise
@@ -372,8 +422,8 @@ class Search:
 
     # --- the end
 
-    def _remember(self, step: Step) -> None:
-        self.active = step.active
+    def _remember(self, step: Step, moved: NDArray[np.bool_]) -> None:
+        self.active = np.where(moved[:, None, None], step.active, self.active)
         for j, (g, i) in enumerate(self.exact):
             self.pull[0, g, i] = step.multipliers[j]
 
@@ -382,14 +432,12 @@ class Search:
         size = 1.0 + np.abs(point.x).max(axis=(1, 2))
         return np.asarray(self._violation(point) <= 1e-8 * size)
 
-    def _message(self, done: NDArray[np.bool_], taken: int, size: Array, why: str) -> str:
-        if done.all():
-            return f"converged in {taken} step{'s' * (taken != 1)}"
-        left = np.flatnonzero(~done)
-        which = f" in {left.size} of {done.size} plans" if done.size > 1 else ""
-        reason = why or f"stopped after {taken} step{'s' * (taken != 1)}"
+    def _message(self, done: bool, size: float, taken: int, why: str) -> str:
+        steps = f"{taken} step{'s' * (taken != 1)}"
+        if done:
+            return f"converged in {steps}"
         return (
-            f"not converged{which}: {reason}; the next step would be {float(size[left].max()):.2g} standard "
+            f"not converged: {why or f'stopped after {steps}'}; the next step would be {size:.2g} standard "
             "deviations of torque; raise iterations, begin nearer (start=), or give more time"
         )
 

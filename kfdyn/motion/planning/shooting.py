@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from kfdyn.errors import ShapeError
 from kfdyn.estimation.nonlinear.trajectory import squares
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.planning.limits import Bounds
+from kfdyn.motion.planning.recursions.curvature import accelerations_pulled
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.kernel import Kernel
 from kfdyn.multibody.calls.packed_model import model_of
@@ -76,10 +78,15 @@ class Shooting:
         L with L L* = W: a hinge without a motor has a row of zeros.
     bounds : Bounds
         Limits.
+    batched : bool
+        Whether callers think of them as several, though there may be one.
     """
 
-    def __init__(self, model: MotionModel, y: Array, x0: Array, root: Array, bounds: Bounds) -> None:
+    def __init__(
+        self, model: MotionModel, y: Array, x0: Array, root: Array, bounds: Bounds, batched: bool = False
+    ) -> None:
         self.model, self.x0, self.root, self.bounds = model, x0, np.ascontiguousarray(root), bounds
+        self.batched = batched
         self.low, self.high = bounds.controls(self.root)
         self.on_torques, self.on_states = bounds.on_torques, bounds.on_states
         self.plans, self.steps = y.shape[0], y.shape[1] - 1
@@ -98,6 +105,13 @@ class Shooting:
         self.straight = None if self.bends else self._slopes_of_goals(start)
         diagonal = self.n == 2 * self.p and not np.count_nonzero(self.root - np.diag(np.diag(self.root)))
         self.scale = np.diag(self.root).copy() if diagonal else None  # all of L, where it is diagonal
+
+    def only(self, which: Index) -> Shooting:
+        """Some of the plans."""
+        part = copy(self)
+        part.x0, part.y, part.seen, part.plans = self.x0[which], self.y[which], self.seen[which], len(which)
+        part.straight = None if self.straight is None else self.straight[which]
+        return part
 
     # --- rows: all plans and steps at once
 
@@ -183,34 +197,44 @@ class Shooting:
 
     # --- curvature
 
-    def curvature(self, point: Point, linear: Linear, costate: Array, pull: Array) -> tuple[Array, Array]:
+    def curvature(self, point: Point, costate: Array, pull: Array, curved: NDArray[np.bool_]) -> tuple[Array, Array]:
         """Second derivatives of Σ p(k+1)·f(x, s) − pull·T: in x twice (P, N + 1, n, n), in s and x (P, N, p, n).
 
-        Derivatives of the derivatives by differences, symmetrised: on a manifold what is left is the second derivative
-        along the exponential map. ``costate`` is p (P, N, n) of steps 1 … N, ``pull`` (P, G, m) what residuals pull by.
+        Those of the plans that are ``curved``, 0 for the others. Derivatives of the derivatives by differences,
+        symmetrised: on a manifold what is left is the second derivative along the exponential map. ``costate`` is p
+        (P, N, n) of steps 1 … N, ``pull`` (P, G, m) what residuals pull by.
         """
-        plans, N, n, p = len(point.x), self.steps, self.n, self.p
-        base = np.einsum("rki,rkij->rkj", costate, np.concatenate([linear.F, linear.B], axis=3))
-        x, tau = self._nudged(point.x[:, :-1]), np.repeat(self.torques(self._rows(point.s)), n, axis=0)
-        _, F, B = self.model.linear_step(x, tau, None, np.zeros(len(x), np.int64))
-        costates = np.repeat(self._rows(costate), n, axis=0)[:, None, :]
-        of_x = (costates @ F).reshape(plans, N, n, n) - base[..., None, :n]
-        of_s = ((costates @ B) @ self.root).reshape(plans, N, n, p) - base[..., None, n:]
-        xx = np.zeros((plans, N + 1, n, n))
-        xx[:, :-1] = of_x / NUDGE
-        if self.bends:
-            C = self._slopes(self._nudged(point.x[:, self.at]), np.repeat(self._rows(self.y), n, axis=0))
-            C = C.reshape(plans, len(self.at), n, -1, n) * self.seen[:, :, None, :, None]
-            pulled = np.einsum("rgm,rgnmj->rgnj", pull, C) - np.einsum("rgm,rgmj->rgj", pull, linear.C)[:, :, None]
-            xx[:, self.at] -= pulled / NUDGE
-        return 0.5 * (xx + np.swapaxes(xx, 2, 3)), np.swapaxes(of_s, 2, 3) / NUDGE
+        N, n, p, times = self.steps, self.n, self.p, self.n + 1
+        xx, sx = np.zeros((self.plans, N + 1, n, n)), np.zeros((self.plans, N, p, n))
+        for i in np.flatnonzero(curved):
+            x, tau = self._nudged(point.x[i, :-1]), np.repeat(self.torques(point.s[i]), times, axis=0)
+            bent = _differences(self._steps_pulled(x, tau, costate[i]), times)
+            xx[i, :-1], sx[i] = bent[..., :n], np.swapaxes(bent[..., n:], 1, 2)
+            if self.bends:
+                C = self._slopes(self._nudged(point.x[i, self.at]), np.repeat(self.y[i], times, axis=0))
+                pulls = np.repeat(pull[i] * self.seen[i], times, axis=0)[:, None]
+                xx[i, self.at] -= _differences((pulls @ C)[:, 0], times)
+        return 0.5 * (xx + np.swapaxes(xx, 2, 3)), sx
 
     def _nudged(self, x: Array) -> Array:
-        """Each row moved along each tangent axis, (rows n, nx)."""
-        rows = np.repeat(self._rows(x), self.n, axis=0)
-        return np.ascontiguousarray(
-            self.model.states.plus(rows, np.tile(NUDGE * np.eye(self.n), (len(rows) // self.n, 1)))
-        )
+        """Each row as it is, and moved along each tangent axis, (rows (n + 1), nx)."""
+        nudges = np.concatenate([np.zeros((1, self.n)), NUDGE * np.eye(self.n)])
+        rows = np.repeat(x, len(nudges), axis=0)
+        return np.ascontiguousarray(self.model.states.plus(rows, np.tile(nudges, (len(x), 1))))
+
+    def _steps_pulled(self, x: Array, tau: Array, costate: Array) -> Array:
+        """p*[F, B] of rows of states, as many for each p (steps, n): but for what is the same in all of these."""
+        stepper, nv, times = self.model.stepper, self.model.system.nv, len(x) // len(costate)
+        if stepper.method == "rk4" or stepper.points.blocks:
+            _, F, B = self.model.linear_step(x, tau, None, np.zeros(len(x), np.int64))
+            costates = np.repeat(costate, times, axis=0)[:, None]
+            return np.concatenate([(costates @ F)[:, 0], (costates @ B)[:, 0] @ self.root], axis=1)
+        q, v = (np.ascontiguousarray(part) for part in (x[:, :nv], x[:, nv:]))
+        _, *slopes, _ = stepper.linear_acceleration(q, v, tau)
+        pulls = stepper.dt * (stepper.dt * costate[:, :nv] + costate[:, nv:])  # on accelerations
+        out = np.empty((len(x), 3 * nv))
+        accelerations_pulled(*(part.ravel() for part in (*slopes, pulls)), out.reshape(-1), nv, times, len(costate))
+        return np.concatenate([out[:, : 2 * nv], out[:, 2 * nv :] @ self.root], axis=1)
 
     # --- motions without a search, and under a feedback law
 
@@ -296,6 +320,12 @@ class Shooting:
                 x[lost, k + 1] = x[lost, k]
         s[lost] = np.inf
         return x, s
+
+
+def _differences(rows: Array, times: int) -> Array:
+    """Derivatives of rows (steps times, ·) along the nudges of all but the first of each step."""
+    each = rows.reshape(-1, times, rows.shape[-1])
+    return np.asarray((each[:, 1:] - each[:, :1]) / NUDGE)
 
 
 def _principal(model: MotionModel) -> tuple[Array, Array]:

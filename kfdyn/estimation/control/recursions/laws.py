@@ -4,6 +4,7 @@ It is the update of the engine's filter with a control for an output (THEORY 19)
 cross terms need no square to be completed. Matrices are in registers or go by tiles: one algorithm.
 """
 
+import math
 from typing import Any, NamedTuple
 
 from kfdyn.estimation.nonlinear.recursions.halves import combined, correct
@@ -16,7 +17,7 @@ from kfdyn.estimation.recursions.linalg.matrices import (
     multiply,
 )
 from kfdyn.estimation.recursions.linalg.small_blocks import combination
-from kfdyn.sweeps import LANEWISE, arithmetic, clear, down, if_, local, loop, sweep
+from kfdyn.sweeps import LANEWISE, arithmetic, clear, down, if_, if_else, local, loop, sweep
 from kfdyn.sweeps.workspace import Workspace
 
 
@@ -70,7 +71,7 @@ class Free:
 
 @sweep(tags=3)
 def laws_found(sizes, tiled, crossed, given, found, work, n, p, N, chains):
-    """Solve each chain; returns −1, or the first chain of which some D = r + B*P B is not positive definite.
+    """Solve each chain; returns of how many some D = r + B*P B is not positive definite: x of these is not a number.
 
     Parameters
     ----------
@@ -87,13 +88,20 @@ def laws_found(sizes, tiled, crossed, given, found, work, n, p, N, chains):
     """
     if sizes is not None:
         n, p = sizes
-    failed = local(-1)
-    for chain in loop(chains, until=failed):
-        one = _Chain(sizes is not None, tiled == 1, given, found, Room(work, n, p, N), chain, n, p, N)
+    lost = local(0)
+    for chain in loop(chains):
+        one, failed = (
+            _Chain(sizes is not None, tiled == 1, given, found, Room(work, n, p, N), chain, n, p, N),
+            local(-1),
+        )
         one.gather(crossed == 1, failed)
-        for _ in if_(failed < 0):
-            one.scatter()
-    return failed
+        for fine in if_else(failed < 0):
+            if fine:
+                one.scatter()
+            else:
+                one.found.x[0] = math.nan
+                lost += 1
+    return lost
 
 
 class _Chain:
@@ -150,7 +158,7 @@ class _Chain:
             rooms = (room.before, room.S, room.D, eps, Free(eps), update, room.V, room.L, room.W)
             correct(0, bad, *rooms, n, p, **self.how)
             for _ in if_(bad >= 0):
-                failed.set(self.chain)
+                failed.set(k)
             combined(ahead, y, A)
             for i in loop(n):
                 ahead[i] = ahead[i] + update[i]
