@@ -227,6 +227,7 @@ class ExternalForce(AtFrame):
 
     prior: ClassVar[bool] = True
     may_be_flat: ClassVar[bool] = True
+    is_force: ClassVar[bool] = True
 
     def __init__(
         self,

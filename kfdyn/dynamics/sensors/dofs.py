@@ -64,11 +64,18 @@ def hinge_dofs(system: System | FlexibleSystem, k: int) -> int:
     return system.bodies[k].hinge.nv
 
 
+def dof_start(system: System | FlexibleSystem, k: int) -> int:
+    """Where in v the dofs of body k begin, those of its hinge first."""
+    if isinstance(system, FlexibleSystem):
+        return int(system.v_start[k])
+    return system.v_slice(system.hinge_names[k]).start
+
+
 def dof_labels(system: System | FlexibleSystem) -> list[tuple[str, int]]:
-    """What messages call each dof, and the body whose it is."""
+    """What messages call each entry of v, and the body whose it is."""
     out = []
     for k, name in enumerate(system.hinge_names):
-        m = hinge_dofs(system, k)
+        m = hinge_dofs(system, k) if has_own(system, k) else 0
         out += [(f"hinge {name!r}" + (f" (dof {i})" if m > 1 else ""), k) for i in range(m)]
         if isinstance(system, FlexibleSystem):
             own = dofs_of(system).of(k)
@@ -84,6 +91,11 @@ def dof_slice(system: System | FlexibleSystem, name: str) -> slice:
         at = int(dofs_of(system).start[k]) + i
         return slice(at, at + 1)
     return system.v_slice(name)
+
+
+def has_own(system: System | FlexibleSystem, k: int) -> bool:
+    """Whether a hinge has coordinates of its own, and does not follow others."""
+    return bool(is_open(system) or system._expansion.has_own[k])
 
 
 def mode_places(system: System | FlexibleSystem) -> dict[str, tuple[int, int]]:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.dynamics.sensors.compiled.straight import at_once, remember
-from kfdyn.dynamics.sensors.elimination.problem import make_problem
-from kfdyn.dynamics.sensors.elimination.solutions import means
 from kfdyn.dynamics.sensors.result import DynamicsEstimate
 from kfdyn.dynamics.sensors.sensor import Sensor
+from kfdyn.dynamics.sensors.solver.problem import make_problem
+from kfdyn.dynamics.sensors.solver.straight import at_once, remember
 from kfdyn.dynamics.sensors.torques_alone import expect_inertia
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
@@ -96,8 +95,7 @@ def estimate_dynamics(
         made._straight = system, program, q
         return made
     problem = make_problem(system, q, v, sensors, readings, gravity)
-    out = DynamicsEstimate.empty(problem)
-    means(problem, out)
+    out = DynamicsEstimate.of(problem)
     expect_inertia(system, problem.q.reshape(*problem.lead, system.nq), sensors)
     remember(problem)
     return out

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.covariances import local_multipliers
-from kfdyn.dynamics.sensors.elimination.factor import Factor
-from kfdyn.dynamics.sensors.elimination.solutions import solutions
 from kfdyn.dynamics.sensors.sensor import Array
+from kfdyn.dynamics.sensors.solver.answers import Solved
+from kfdyn.dynamics.sensors.solver.swept import solver_of
 from kfdyn.multibody.kinds import expect_rigid
 from kfdyn.spatial import skew
 
@@ -63,29 +62,26 @@ def gradient(est: DynamicsEstimate) -> SensorGradient:
     expect_rigid(system, "gradient")
     cov = [np.zeros((*m.shape, m.shape[-1])) for m in est.multipliers]
     inertia = np.zeros((*lead, system.n_bodies, 10))
-    for members, factor, answer, every in solutions(est.problem, spreads=True):
-        for local in every:
-            for i, seen, spread in local_multipliers(factor, local):
-                m = est.flat(est.multipliers[i])[members][:, seen]
+    for group in est.problem.groups:
+        for solved in solver_of(est.problem).solutions(est.problem, group, spreads=True):
+            members = solved.members
+            for i, seen, spread in solved.few:
+                m = solved.multipliers[i][:, seen]
                 block = 0.5 * (m[:, :, None] * m[:, None] - spread)
                 est.flat(cov[i])[members[:, None, None], seen[:, None], seen] = block
-            if local.k == system.n_bodies:  # the world has no inertia
-                continue
-            lam, alpha = answer.lam[:, local.k, :, 0], answer.alpha[:, local.k, :, 0]
-            pull = lam[:, :, None] * alpha[:, None] + local.z[:, 6:12, :6]
-            est.flat(inertia)[members, local.k] = _inertial(factor, local.k, pull, lam)
+            est.flat(inertia)[members] = _inertial(solved)
     return SensorGradient(list(est.multipliers), [-m for m in est.multipliers], cov, inertia)
 
 
-def _inertial(factor: Factor, k: int, pull: Array, lam: Array) -> Array:
-    """−⟨λα* + Z_λα, ∂M⟩ − λ·∂ξ for the ten parameters, (B, 10), in the body's axes."""
-    R = factor.terms.rotation[:, k]
-    both = np.zeros((len(R), 6, 6))
-    both[:, :3, :3] = both[:, 3:, 3:] = R
+def _inertial(solved: Solved) -> Array:
+    """−⟨λα* + Z_λα, ∂M⟩ − λ·∂ξ for the ten parameters, (B, n, 10), in the bodies' axes."""
+    R, lam = solved.terms.rotation, solved.lam
+    both = np.zeros((*R.shape[:2], 6, 6))
+    both[..., :3, :3] = both[..., 3:, 3:] = R
     back = both.swapaxes(-1, -2)
-    G, own = back @ pull @ both, (back @ lam[..., None])[..., 0]
-    w = (R.swapaxes(-1, -2) @ factor.terms.velocity[:, k, :3, None])[..., 0]
-    return -np.einsum("bij,pij->bp", G, BASIS) - np.einsum("bi,bpi->bp", own, _gyroscopic(w))
+    G = back @ (lam[..., :, None] * solved.alpha[..., None, :] + solved.Z[..., 6:, :6]) @ both
+    own, w = (back @ lam[..., None])[..., 0], (R.swapaxes(-1, -2) @ solved.terms.velocity[..., :3, None])[..., 0]
+    return -np.einsum("bkij,pij->bkp", G, BASIS) - np.einsum("bki,bkpi->bkp", own, _gyroscopic(w))
 
 
 def _basis() -> Array:
@@ -104,10 +100,10 @@ BASIS = _basis()
 
 
 def _gyroscopic(w: Array) -> Array:
-    """∂ξ/∂π (B, 10, 6) of ξ = [ω × Jω; ω × (ω × h)]."""
-    out = np.zeros((len(w), 10, 6))
+    """∂ξ/∂π (B, n, 10, 6) of ξ = [ω × Jω; ω × (ω × h)]."""
+    out = np.zeros((*w.shape[:-1], 10, 6))
     for i in range(3):
-        out[:, 1 + i, 3:] = np.cross(w, np.cross(w, np.eye(3)[i]))
+        out[..., 1 + i, 3:] = np.cross(w, np.cross(w, np.eye(3)[i]))
     for p in range(4, 10):
-        out[:, p, :3] = np.cross(w, w @ BASIS[p, :3, :3])
+        out[..., p, :3] = np.cross(w, w @ BASIS[p, :3, :3])
     return out

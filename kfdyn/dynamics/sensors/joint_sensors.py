@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.sensors.dofs import dofs_of, hinge_dofs, is_open, mode_places
-from kfdyn.dynamics.sensors.sensor import Rows, Sensor, Site, frozen
+from kfdyn.dynamics.sensors.dofs import dof_start, dofs_of, has_own, hinge_dofs, mode_places
+from kfdyn.dynamics.sensors.sensor import Array, Index, Rows, Sensor, Site, frozen
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import LinkTerms, System
 
@@ -20,6 +20,7 @@ class AtHinges(Sensor):
     Where bodies bend their modes are read like hinges: all of them, or those named as in ``system.dof_names``.
     """
 
+    at_hinges: ClassVar[bool] = True
     reads_modes: ClassVar[bool] = True
 
     def __init__(
@@ -72,6 +73,25 @@ class AtHinges(Sensor):
             at += m
         return out
 
+    def entries(self, system: System) -> Index:
+        """Which entries of v each entry of its reading is of."""
+        first = [dof_start(system, site.k) + site.first for site in self.sites(system)]
+        return np.concatenate(
+            [np.zeros(0, int), *(i + np.arange(s.rows.stop - s.rows.start) for i, s in zip(first, self.sites(system)))]
+        )
+
+    def factors(self, system: System) -> tuple[Array, Array, Array]:
+        """Factors (size,) of what it reads of its dofs: of H f, of the torque that turns the rotor, and of q̈."""
+        raise NotImplementedError
+
+    def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
+        """S = H, and e by rotors and accelerations, times the factors."""
+        strain, rotor, moved = (part[site.rows, None] for part in self.factors(system))
+        dofs = dofs_of(system)
+        own, here = dofs.of(site.k), slice(site.first, site.first + len(strain))
+        e = (rotor * np.diag(dofs.armature[own])[here] + moved * np.eye(dofs.count(site.k))[here])[None]
+        return Rows(S=strain * terms.H[:, own][:, here] if strain.any() else None, e=e if e.any() else None)
+
 
 class JointTorque(AtHinges):
     """Generalised force tau at hinges: y = H f + R_rotor q̈ + r.
@@ -112,13 +132,10 @@ class JointTorque(AtHinges):
         self.rotor = bool(rotor)
         super().__init__(cov, hinges, bias, name)
 
-    def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
-        """S = H, e = armature."""
-        dofs = dofs_of(system)
-        own = dofs.of(site.k)
-        armature = dofs.armature[own]
-        e = np.diag(armature)[None] if self.rotor and armature.any() else None
-        return Rows(S=terms.H[:, own], e=e)
+    def factors(self, system: System) -> tuple[Array, Array, Array]:
+        """Torques are H f, and the rotor's share of it."""
+        one = np.ones(self.size(system))
+        return one, one * self.rotor, 0.0 * one
 
 
 class MotorCurrent(JointTorque):
@@ -165,15 +182,13 @@ class MotorCurrent(JointTorque):
             raise ModelError("MotorCurrent: constant and gear must be finite and not zero, one number or one a dof")
         super().__init__(cov, hinges, bias, True, name)
 
-    def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
+    def factors(self, system: System) -> tuple[Array, Array, Array]:
         """Those of the torque, divided by the torque of an ampere."""
-        size, m = self.size(system), site.rows.stop - site.rows.start
+        size = self.size(system)
         if self.per_ampere.shape not in ((), (size,)):
             raise ShapeError(f"{self.name} reads {size} currents; constant and gear must be numbers or ({size},)")
-        scale = 1.0 / np.broadcast_to(self.per_ampere, (size,))[site.rows, None]
-        of_torque = super().rows(system, site, terms)
-        assert of_torque.S is not None
-        return Rows(S=scale * of_torque.S[:, :m], e=None if of_torque.e is None else scale * of_torque.e[:, :m])
+        strain, rotor, moved = super().factors(system)
+        return strain / self.per_ampere, rotor / self.per_ampere, moved
 
 
 class ModalForce(JointTorque):
@@ -250,9 +265,10 @@ class JointAcceleration(AtHinges):
     True
     """
 
-    def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
-        """The identity on q̈."""
-        return Rows(e=np.eye(dofs_of(system).count(site.k))[None])
+    def factors(self, system: System) -> tuple[Array, Array, Array]:
+        """q̈ alone."""
+        one = np.ones(self.size(system))
+        return 0.0 * one, 0.0 * one, one
 
 
 class JointPrior(JointAcceleration):
@@ -281,8 +297,3 @@ class JointPrior(JointAcceleration):
     """
 
     prior: ClassVar[bool] = True
-
-
-def has_own(system: System, k: int) -> bool:
-    """Whether a hinge has coordinates of its own, and does not follow others."""
-    return bool(is_open(system) or system._expansion.has_own[k])

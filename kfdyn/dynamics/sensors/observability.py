@@ -8,21 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.dynamics.sensors.covariances import deviations_of, standard_deviations_of
 from kfdyn.dynamics.sensors.dofs import expect_served
-from kfdyn.dynamics.sensors.elimination.gather import gather, unsuited
-from kfdyn.dynamics.sensors.elimination.layout import Layout
-from kfdyn.dynamics.sensors.elimination.problem import Problem, check_sensors, make_problem
-from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES
-from kfdyn.dynamics.sensors.elimination.unobservable import Undetermined, undetermined
 from kfdyn.dynamics.sensors.sensor import Array, Sensor
+from kfdyn.dynamics.sensors.solver.answers import QUANTITIES
+from kfdyn.dynamics.sensors.solver.dense import undetermined
+from kfdyn.dynamics.sensors.solver.problem import Problem, check_sensors, make_problem
+from kfdyn.dynamics.sensors.solver.swept import solver_of
 from kfdyn.dynamics.sensors.torques_alone import without_inertia
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, UnobservableError
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system
-
-# Relative change of a variance by which one that follows an undetermined direction is told from one that does not.
-FOLLOWS = 1e-6
 
 _Lost = tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, ...], ...], str]
 
@@ -102,8 +97,8 @@ def observability(
 
     Notes
     -----
-    O(N) for each state. An undetermined direction is pinned by a unit of information, and what follows it has an
-    infinite standard deviation.
+    O(N) for each state that is determined, O(N³) for each that is not: null vectors of one dense matrix tell what
+    follows an undetermined direction, and has an infinite standard deviation.
 
     Examples
     --------
@@ -124,16 +119,21 @@ def observability(
     std = {key: np.empty((size, *shape)) for key, shape in zip(QUANTITIES, shapes)}
     left, lost = np.ones(size, bool), dict[int, _Lost]()
     (group,) = problem.groups
-    for members, found in deviations_of(problem, group, alone=False):
+    solver = solver_of(problem)
+    for members, found in solver.deviations(problem, group, alone=False):
         left[members] = False
         for key, value in found.items():
             std[key][members] = value
     for i in np.flatnonzero(left).tolist():
-        own, missed = _one_by_one(problem, problem.layout(group), i)
-        if missed is not None:
-            lost[i] = missed.unseen, missed.repeated, missed.text
-        for key, value in own.items():
-            std[key][i] = value
+        here = np.array([i])
+        try:
+            alone = list(solver.deviations(problem, group._replace(members=here)))
+        except UnobservableError:
+            missed = undetermined(problem, group, i)
+            lost[i], alone = (missed.unseen, missed.repeated, missed.text), [(here, missed.std)]
+        for members, found in alone:
+            for key, value in found.items():
+                std[key][members] = value
     for i, text in without_inertia(system, problem.q, sensors):  # forward dynamics has no digits there
         for key in ("a", "body_accelerations", "hinge_forces"):
             std[key][i] = np.inf
@@ -141,24 +141,6 @@ def observability(
         lost[i] = (unseen,), (), text
     determined = np.ones(size, bool)
     determined[list(lost)] = False
-    told = lost[min(lost)] if lost else ((), (), "")
+    first = lost[min(lost)] if lost else ((), (), "")
     shaped = {key: value.reshape(*problem.lead, *value.shape[1:]) for key, value in std.items()}
-    return Observability(problem, determined.reshape(problem.lead), *told, shaped)
-
-
-def _one_by_one(problem: Problem, layout: Layout, i: int) -> tuple[dict[str, Array], Undetermined | None]:
-    """One state with choices of its own: its standard deviations, and what is undetermined if anything is."""
-    terms = problem.terms(np.array([i]))
-    factor = gather(layout, terms)
-    if not unsuited(factor)[0]:
-        return {key: value[0] for key, value in standard_deviations_of(factor).items()}, None
-    lost = undetermined(layout, terms, problem.lead, i)
-    light, heavy = (
-        standard_deviations_of(gather(layout, terms, pins={k: weight * pin for k, pin in lost.pins.items()}))
-        for weight in (1.0, 0.25)
-    )
-    out = {}
-    for key, value in light.items():
-        follows = np.abs(heavy[key] - value) > FOLLOWS * (np.abs(value) + np.abs(heavy[key]).max() * FOLLOWS)
-        out[key] = np.where(follows, np.inf, value)[0]
-    return out, lost
+    return Observability(problem, determined.reshape(problem.lead), *first, shaped)

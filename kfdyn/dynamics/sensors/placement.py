@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.dynamics.sensors.elimination.problem import check_sensors
 from kfdyn.dynamics.sensors.observability import Observability, observability
 from kfdyn.dynamics.sensors.sensor import Sensor
+from kfdyn.dynamics.sensors.solver.problem import check_sensors
 from kfdyn.errors import ModelError, shown
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system

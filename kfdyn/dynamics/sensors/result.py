@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kfdyn.dynamics.sensors.elimination.problem import Problem
-from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES, Checks, read_rest
+from kfdyn.dynamics.sensors.covariances import covariance, normalised_residuals, standard_deviations
+from kfdyn.dynamics.sensors.gradient import SensorGradient, gradient
 from kfdyn.dynamics.sensors.sensor import Array, Index
+from kfdyn.dynamics.sensors.solver.answers import QUANTITIES, Checks
+from kfdyn.dynamics.sensors.solver.problem import Problem, make_problem
+from kfdyn.dynamics.sensors.solver.swept import solver_of
 from kfdyn.errors import ModelError
 
 if TYPE_CHECKING:
-    from kfdyn.dynamics.sensors.compiled.program import Program
-    from kfdyn.dynamics.sensors.gradient import SensorGradient
+    from kfdyn.dynamics.sensors.solver.program import Program
     from kfdyn.multibody import System
 
 Part = str | tuple[str, str]
@@ -62,12 +64,16 @@ class DynamicsEstimate:
         self._std: dict[str, Array] = {}
 
     @classmethod
-    def empty(cls, problem: Problem) -> DynamicsEstimate:
-        """Room for the answers to a problem."""
+    def of(cls, problem: Problem) -> DynamicsEstimate:
+        """Estimate every state of a problem, group by group."""
         lead, system = problem.lead, problem.system
         by_dof = [np.empty((*lead, system.nv)) for _ in range(2)]
-        by_body = [np.empty((*lead, system.n_bodies, 6)) for _ in range(3)]
-        return cls(problem, (*by_dof, *by_body))
+        out = cls(problem, (*by_dof, *(np.empty((*lead, system.n_bodies, 6)) for _ in range(3))))
+        for group in problem.groups:
+            for members, found in solver_of(problem).means(problem, group):
+                for key, value in zip(QUANTITIES, found):
+                    out.flat(getattr(out, key))[members] = value
+        return out
 
     @cached_property
     def problem(self) -> Problem:
@@ -81,11 +87,10 @@ class DynamicsEstimate:
     @cached_property
     def checks(self) -> Checks:
         """Readings held against the estimate, with the leading axes as one; O(N) a state, when first asked for."""
-        from kfdyn.dynamics.sensors.elimination.solutions import solutions
-
         problem, out = self.problem, Checks.empty(self.problem)
-        for members, factor, answer, _ in solutions(problem):
-            read_rest(factor, [y[members] for y in problem.readings], answer, out, members)
+        for group in problem.groups:
+            for solved in solver_of(problem).solutions(problem, group):
+                out.fill(problem, group, solved)
         return out
 
     def _shaped(self, array: NDArray[Any]) -> NDArray[Any]:
@@ -131,8 +136,6 @@ class DynamicsEstimate:
 
     def std(self, what: str) -> Array:
         """Marginal standard deviations, of the shape of the quantity named: "a", "tau", ... ; O(N) for all at once."""
-        from kfdyn.dynamics.sensors.covariances import standard_deviations
-
         if what not in QUANTITIES:
             raise ModelError(f"no standard deviation of {what!r}; there are {', '.join(QUANTITIES)}")
         if what not in self._std:
@@ -153,8 +156,6 @@ class DynamicsEstimate:
         (..., m, n) array
             One pair of sweeps a row: O(nv N) for "a".
         """
-        from kfdyn.dynamics.sensors.covariances import covariance
-
         return covariance(self, what, what if other is None else other)
 
     @property
@@ -164,18 +165,24 @@ class DynamicsEstimate:
         Computed from the multipliers, −m / std(m), so exact readings have them too; NaN where a reading is missing,
         0 where nothing else checks it.
         """
-        from kfdyn.dynamics.sensors.covariances import normalised_residuals
-
         return normalised_residuals(self)
 
     def draw(self, rng: np.random.Generator | int | None = None, n: int = 1) -> dict[str, Array]:
-        """Draw n times from the posterior: the five quantities by name, (n, ..., shape), jointly and exactly."""
-        from kfdyn.dynamics.sensors.draws import draw
+        """Draw n times from the posterior: the five quantities by name, (n, ..., shape), jointly and exactly.
 
-        return draw(self, np.random.default_rng(rng), n)
+        The error of an estimate depends on neither truth nor readings, so it is, with its sign changed, what noise
+        moves when it is added to the readings. Cost n estimates.
+        """
+        problem, readings, rng = self.problem, [], np.random.default_rng(rng)
+        for sensor, y in zip(problem.sensors, problem.readings):
+            cov = sensor.covariance(problem.system)
+            values, vectors = np.linalg.eigh(np.where(np.isfinite(cov), cov, 0.0))
+            readings.append(y + rng.normal(size=(n, *y.shape)) @ (vectors * np.sqrt(np.maximum(values, 0.0))).T)
+        states = problem.system, problem.q, problem.v, problem.sensors
+        moved = DynamicsEstimate.of(make_problem(*states, readings, problem.gravity))
+        every = {key: getattr(self, key) for key in QUANTITIES}
+        return {key: 2.0 * x - getattr(moved, key).reshape(n, *x.shape) for key, x in every.items()}
 
     def gradient(self) -> SensorGradient:
         """Gradient of the log-likelihood with respect to covariances, biases, readings and inertias; O(N)."""
-        from kfdyn.dynamics.sensors.gradient import gradient
-
         return gradient(self)

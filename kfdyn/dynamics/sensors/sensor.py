@@ -58,6 +58,8 @@ class Sensor:
 
     prior: ClassVar[bool] = False  # whether its reading is a prior mean, which may be None for zero
     may_be_flat: ClassVar[bool] = False  # whether a variance may be infinite
+    at_hinges: ClassVar[bool] = False  # whether it reads dofs, of couplings their coordinates
+    is_force: ClassVar[bool] = False  # whether it is what is known of an external force
 
     def __init__(self, cov: ArrayLike, bias: ArrayLike = 0.0, name: str | None = None, where: str = "") -> None:
         self.cov, self.bias = frozen(cov, "cov"), frozen(bias, "bias")
@@ -101,7 +103,7 @@ class Sensor:
         raise NotImplementedError
 
     def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
-        """What it reads at one of its sites, for the B states of ``terms``."""
+        """What it reads at one of its sites, entry by entry, for the B states of ``terms``."""
         raise NotImplementedError
 
     def size(self, system: System) -> int:

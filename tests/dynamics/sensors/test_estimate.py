@@ -8,9 +8,9 @@ import pytest
 from multibody_cases import forest, state
 
 import kfdyn as kf
-from kfdyn.dynamics.sensors.compiled.order_of_elimination import program_of
-from kfdyn.dynamics.sensors.elimination.layout import make_layout
-from kfdyn.dynamics.sensors.elimination.problem import make_problem
+from kfdyn.dynamics.sensors.solver.layout import make_layout
+from kfdyn.dynamics.sensors.solver.problem import make_problem
+from kfdyn.dynamics.sensors.solver.programs import program_of
 from kfdyn.errors import ModelError, ShapeError, UnobservableError
 
 S = kf.sensors

@@ -8,7 +8,7 @@ from multibody_cases import forest, state
 from sensor_cases import S, random_cov
 
 import kfdyn as kf
-from kfdyn.dynamics.sensors.elimination.loop_unknowns import independent_rows
+from kfdyn.dynamics.sensors.solver.joins import independent_rows
 from kfdyn.errors import UnobservableError
 from kfdyn.spatial import spatial_inertia
 

@@ -6,7 +6,7 @@ from multibody_cases import state
 from sensor_cases import case, wrist
 
 import kfdyn as kf
-from kfdyn.dynamics.sensors.elimination.gather import general_position
+from kfdyn.dynamics.sensors.solver.order import general_position
 from kfdyn.spatial import spatial_inertia
 
 QUANTITIES = ("a", "tau", "body_accelerations", "hinge_forces", "external_forces")

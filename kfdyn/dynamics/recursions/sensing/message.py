@@ -1,7 +1,7 @@
 """The message of a subtree in memory: J, A, C and γ; how it is begun at a body, and how it passes to the parent.
 
 90 numbers: J (21), A (36), C (21), γ_α = −h (6), γ_λ = b (6); see THEORY section 11 and
-``sensors.elimination.gather``. Without readings, for covariances alone, γ is left out.
+``sensors.solver.order``. Without readings, for covariances alone, γ is left out.
 """
 
 from kfdyn.multibody.recursions.outward import inertia_of

@@ -1,7 +1,7 @@
 """A program as the sweeps see it: at which node which readings enter, and in which order its unknowns are eliminated.
 
 Everything that is fixed to a body stands in the body's own (turned) axes, made once by
-``sensors.compiled.program``; a sweep only turns it. Readings of a body's acceleration in
+``sensors.solver.program``; a sweep only turns it. Readings of a body's acceleration in
 information form are one constant matrix a body.
 """
 

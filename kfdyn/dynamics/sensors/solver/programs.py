@@ -11,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from kfdyn.dynamics.sensors.compiled.program import Program, make_program
-from kfdyn.dynamics.sensors.compiled.sweeps import States, make_states
-from kfdyn.dynamics.sensors.elimination.gather import in_general_position
-from kfdyn.dynamics.sensors.elimination.problem import Group, Problem
+import numpy as np
+
+from kfdyn.dynamics.sensors.dofs import dofs_of
 from kfdyn.dynamics.sensors.sensor import Index, Mask
+from kfdyn.dynamics.sensors.solver.dense import undetermined
+from kfdyn.dynamics.sensors.solver.order import Order, find_order, in_general_position
+from kfdyn.dynamics.sensors.solver.problem import Group, Problem
+from kfdyn.dynamics.sensors.solver.program import Program, make_program
+from kfdyn.dynamics.sensors.solver.sweeps import States, make_states
 
 # Nodes of all programs that are kept, of which readings missing in many patterns need many: about a kilobyte each.
 NODES = 50_000
@@ -32,8 +36,8 @@ def program_of(problem: Problem, group: Group, general: bool = False, careful: b
         if len(_programs) * (problem.system.n_bodies + 1) > NODES:
             _programs.clear()
         layout = problem.layout(group)
-        factor = in_general_position(layout, careful)
-        _programs[key] = None if factor is None else make_program(layout, factor, general)
+        order = in_general_position(layout, careful)
+        _programs[key] = None if order is None else make_program(layout, order, general)
     return _programs[key]
 
 
@@ -57,10 +61,25 @@ def by_sweeps(
             yield members, program, found, good
             members = members[~good]
     for i in range(len(members) if alone else 0):
-        layout = problem.layout(group)
-        program = make_program(layout, problem.own_factor(layout, members[i]), general, own=True)
+        order = own_order(problem, group, int(members[i]))
+        program = make_program(problem.layout(group), order, general, own=True)
         found, good = sweep(program, members[i : i + 1])
+        if not good.all():
+            raise undetermined(problem, group, int(members[i])).error()
         yield members[i : i + 1], program, found, good
+
+
+def own_order(problem: Problem, group: Group, i: int) -> Order:
+    """The order of state i alone, or an error that names what is undetermined."""
+    order = find_order(problem.layout(group), problem.terms(np.array([i])))
+    if not order.suits:
+        raise undetermined(problem, group, i).error()
+    return order
+
+
+def is_swept(problem: Problem) -> bool:
+    """Whether sweeps are compiled for a system: bodies that bend, and robots without dofs, have the dense estimate."""
+    return dofs_of(problem.system).width == 6 and problem.system.nv > 0
 
 
 def states_of(problem: Problem, program: Program, members: Index) -> States:

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.compiled.program import Program
-from kfdyn.dynamics.sensors.elimination.gather import terms_of
-from kfdyn.dynamics.sensors.elimination.loop_unknowns import coordinate_maps, loop_terms
-from kfdyn.dynamics.sensors.elimination.readout import QUANTITIES
 from kfdyn.dynamics.sensors.sensor import Array, Index, Mask
+from kfdyn.dynamics.sensors.solver.answers import QUANTITIES
+from kfdyn.dynamics.sensors.solver.joins import coordinate_maps, loop_terms
+from kfdyn.dynamics.sensors.solver.program import Program
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.kernel import FINE, Kernel
+from kfdyn.multibody.links import open_terms
 
 SENSE = Kernel("kfdyn.dynamics.recursions.sensing.means", "SENSE")
 DEVIATE = Kernel("kfdyn.dynamics.recursions.sensing.covariances", "DEVIATE")
@@ -52,10 +52,10 @@ def _nothing(size: int) -> tuple[Array, Array]:
     return np.empty((size, 0, 6)), np.empty((size, 0))
 
 
-def rates_of_tree(system: System, a: Array) -> Array:
-    """Rates of the open tree from those of the coordinates, (B, nv)."""
+def rates_of_tree(system: System, a: Array, back: bool = False) -> Array:
+    """Rates of the open tree from those of the coordinates, (B, nv); ``back``: their forces from the tree's."""
     maps = _shares(system)
-    return a if maps is None else maps[0].times(a)
+    return a if maps is None else maps[2 if back else 0].times(a)
 
 
 class States(NamedTuple):
@@ -83,7 +83,7 @@ def make_states(system: System, program: Program, q: Array, v: Array, gravity: A
     size = len(q)
     ends, drift = (np.empty((size, n_ends, 6)), np.empty((size, n_ends))) if n_ends else _nothing(size)
     if n_ends:
-        terms = terms_of(system, q, v, gravity)
+        terms = open_terms(system, q, v, gravity=gravity)
         of_loops = {loop: loop_terms(system, terms, gravity, loop) for loop in {end[0] for end in program.ends}}
         for i, (loop, side, row, counts) in enumerate(program.ends):
             rows, brought = of_loops[loop]
@@ -189,7 +189,7 @@ class Spread(NamedTuple):
         return self[:5]
 
 
-def deviations(system: System, program: Program, states: States, blocks: bool = False) -> tuple[bool, Spread]:
+def deviations_in(system: System, program: Program, states: States, blocks: bool = False) -> tuple[bool, Spread]:
     """Marginal standard deviations: whether all states have them, and what; with ``blocks``, Z and V too."""
     size, n, tree = len(states.q), system.n_bodies, system.open_tree
     told = n if program.pushed else 0, n * blocks, program.joint[-1] * blocks

@@ -47,9 +47,9 @@ def choose(
     scale: Array,
     first: int,
     is_root: bool,
-    held: Sequence[int] = (),
-    bound: float = BOUND,
-    summed: Array | None = None,
+    held: Sequence[int],
+    bound: float,
+    summed: Array,
 ) -> Choice:
     """Choose for one node; ``matrix`` (n, n) has the unknowns from row ``first`` on, ``scale`` (n,) their sizes.
 
@@ -61,10 +61,8 @@ def choose(
     if is_root:
         return Choice(everything, everything[:0], scale[first:])
     G = matrix * np.outer(scale, scale)
-    size = sizes(G[None], first)[0]
-    terms = np.abs(G[first:, first:])
-    if summed is not None:
-        terms = np.maximum(terms, summed * np.outer(scale[first:], scale[first:]))
+    size = sizes(G, first)
+    terms = np.maximum(np.abs(G[first:, first:]), summed * np.outer(scale[first:], scale[first:]))
     even = np.ones(len(G))
     even[first:] = 1.0 / np.sqrt(np.maximum(1.0, terms.max(1, initial=0.0)))
     left, done = [i for i in range(first, len(matrix)) if i not in held], []
@@ -96,13 +94,12 @@ def _all_at_once(G: Array, size: Array, every: list[int], even: Array, bound: fl
 
 
 def sizes(G: Array, first: int) -> Array:
-    """How large the entries of G (B, n, n) are, block by block: α and λ, and the unknowns; at least 1."""
+    """How large the entries of G are, block by block: α and λ, and the unknowns; at least 1."""
     out = np.ones_like(G)
-    cuts = (slice(0, first // 2), slice(first // 2, first), slice(first, G.shape[-1]))
+    cuts = (slice(0, first // 2), slice(first // 2, first), slice(first, len(G)))
     for a in cuts:
         for b in cuts:
-            block = np.abs(G[:, a, b])
-            out[:, a, b] = np.maximum(1.0, block.max((1, 2), initial=0.0))[:, None, None]
+            out[a, b] = max(1.0, np.abs(G[a, b]).max(initial=0.0))
     return out
 
 

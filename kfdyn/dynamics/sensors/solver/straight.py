@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.compiled.order_of_elimination import program_of
-from kfdyn.dynamics.sensors.compiled.program import Program
-from kfdyn.dynamics.sensors.compiled.sweeps import make_states, run
-from kfdyn.dynamics.sensors.elimination.layout import is_served
-from kfdyn.dynamics.sensors.elimination.problem import Problem
 from kfdyn.dynamics.sensors.joint_sensors import JointTorque
 from kfdyn.dynamics.sensors.sensor import Array, Sensor
+from kfdyn.dynamics.sensors.solver.problem import Problem
+from kfdyn.dynamics.sensors.solver.program import Program
+from kfdyn.dynamics.sensors.solver.programs import is_swept, program_of
+from kfdyn.dynamics.sensors.solver.sweeps import make_states, run
 from kfdyn.multibody import System
 
 
@@ -74,7 +73,7 @@ def remember(problem: Problem) -> None:
     system, sensors = problem.system, problem.sensors
     if system.couplings and all(isinstance(sensor, JointTorque) for sensor in sensors):
         return  # each state is asked whether its mass matrix is singular
-    program = program_of(problem, group) if is_served(problem.system, problem.sensors) else None
+    program = program_of(problem, group) if is_swept(problem) else None
     if program is not None:
         if len(_ready) >= 64:
             _ready.clear()

@@ -1,4 +1,4 @@
-"""Problem: states, sensors and readings, checked; it hands out factors, some states at a time."""
+"""Problem: states, sensors and readings, checked, and grouped by which readings are missing."""
 
 from __future__ import annotations
 
@@ -10,23 +10,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kfdyn.dynamics.sensors.body_sensors import ExternalForce
 from kfdyn.dynamics.sensors.dofs import expect_served
-from kfdyn.dynamics.sensors.elimination.factor import Factor
-from kfdyn.dynamics.sensors.elimination.gather import gather, in_general_position, terms_of, unlike, unsuited
-from kfdyn.dynamics.sensors.elimination.layout import Layout, Pattern, make_layout
-from kfdyn.dynamics.sensors.elimination.loop_unknowns import independent_rows
-from kfdyn.dynamics.sensors.elimination.unobservable import undetermined
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
+from kfdyn.dynamics.sensors.solver.flexible_terms import flexible_terms
+from kfdyn.dynamics.sensors.solver.joins import independent_rows
+from kfdyn.dynamics.sensors.solver.layout import Layout, Pattern, make_layout
 from kfdyn.errors import ModelError, ShapeError, as_list
-from kfdyn.multibody import LinkTerms, System
+from kfdyn.multibody import FlexibleSystem, LinkTerms, System
 from kfdyn.multibody.calls.arguments import batch, checked, configuration
+from kfdyn.multibody.links import open_terms
 from kfdyn.multibody.parts.body import as_floats
 
 # Readings that are told to be there or not by one number.
 BITS = 30
-# States factored at once: enough for numpy to forget its overhead, few enough to stay in memory.
-AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,37 +62,12 @@ class Problem:
         """All readings (B, ·) less biases, zero where missing."""
         return np.nan_to_num(np.concatenate(self.readings, axis=1)) - self.bias if self.readings else self.bias
 
-    def parts_of(self, group: Group, alone: bool = True) -> Iterator[tuple[Index, Factor]]:
-        """Indices of states of a group, and their factor by NumPy, as in general position.
-
-        States that this does not suit get choices of their own, or are refused; unless ``alone`` they are left out.
-        """
-        layout = self.layout(group)
-        kept = in_general_position(layout)
-        for at in range(0, len(group.members), AT_ONCE):
-            members = group.members[at : at + AT_ONCE]
-            if kept is not None:
-                factor = gather(layout, self.terms(members), kept.choices)
-                good = ~unlike(factor)
-                if not good.all() and good.any():
-                    factor = gather(layout, self.terms(members[good]), kept.choices)
-                if good.any():
-                    yield members[good], factor
-                members = members[~good]
-            for k in members if alone else ():
-                yield np.array([k]), self.own_factor(layout, k)
-
-    def own_factor(self, layout: Layout, k: Index) -> Factor:
-        """The factor of state k with choices of its own, or an error that names what is undetermined."""
-        terms = self.terms(np.array([k]))
-        factor = gather(layout, terms)
-        if unsuited(factor)[0]:
-            raise undetermined(layout, terms, self.lead, int(k)).error()
-        return factor
-
     def terms(self, members: Index) -> LinkTerms:
-        """Terms of some states."""
-        return terms_of(self.system, self.q[members], self.v[members], self.gravity[members])
+        """Terms of some states: of a rigid system those of its open tree."""
+        q, v, gravity = self.q[members], self.v[members], self.gravity[members]
+        if isinstance(self.system, FlexibleSystem):
+            return flexible_terms(self.system, q, v, gravity)
+        return open_terms(self.system, q, v, gravity=gravity)
 
 
 @lru_cache(maxsize=64)
@@ -130,6 +101,11 @@ class Group(NamedTuple):
     pattern: Pattern
     members: Index
 
+    def parts(self, count: int) -> Iterator[Group]:
+        """So many of its states at a time."""
+        for first in range(0, len(self.members), count):
+            yield self._replace(members=self.members[first : first + count])
+
 
 def check_sensors(sensors: Sequence[Sensor], what: str = "sensor") -> tuple[Sensor, ...]:
     """Return the sensors as a tuple, or say which is none."""
@@ -160,7 +136,7 @@ def check_readings(system: System, sensors: tuple[Sensor, ...], readings: Sequen
             raise ShapeError(f"{sensor}: its reading must have shape (..., {size}), got {array.shape}")
         if np.isinf(array).any():
             raise ModelError(f"{sensor}: its reading has infinite entries; NaN is missing")
-        if isinstance(sensor, ExternalForce) and np.isnan(array).any():
+        if sensor.is_force and np.isnan(array).any():
             raise ModelError(f"{sensor}: a prior's mean cannot be missing; cov=np.inf leaves the force flat")
         out.append(array)
     return out

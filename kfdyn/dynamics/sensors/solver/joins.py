@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.joint_sensors import JointTorque, MotorCurrent
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.errors import ModelError
 from kfdyn.estimation import Tree
@@ -26,9 +25,6 @@ from kfdyn.multibody.parts.coupling import told
 #: Names an unknown: ("q", dof of the open tree), ("row", body), ("nu" or "mu", loop, end, i), ("beta", coupling, j),
 #: ("m", coupling, i), ("nu" or "mu", loop, i); anything else is decided wherever it can be.
 Tag = tuple[Any, ...]
-
-#: First words of the names of multipliers: what noise would pin, as information pins the others.
-READ = ("read", "row", "m", "mu")
 
 
 class Join(NamedTuple):
@@ -84,33 +80,28 @@ def join_coupling(system: System, sensors: tuple[Sensor, ...], c: int, rows: lis
     dofs = [int(tree.layout.v_start[k]) for k in bodies]
     X, r = coupling.X, coupling.X.shape[1]
     rotors = X.T @ (tree.armature[dofs][:, None] * X)
-    geared = any(isinstance(sensors[piece.sensor], JointTorque) for piece in rows)
+    factors = {i: sensors[i].factors(system) for i in {piece.sensor for piece in rows}}
+    geared = any(strain.any() for strain, _, _ in factors.values())
     old: list[Tag] = [("q", d) for d in dofs] + [("row", k) for k in bodies] * geared
     count = sum(len(piece.seen) for piece in rows)
     new: list[Tag] = [("beta", c, j) for j in range(r)] + [("m", c, i) for i in range(count)]
     T, inner = np.zeros((len(old), len(new))), np.zeros((len(new), len(new)))
     T[: len(dofs), :r] = X
-    at, placed = r, []
+    at, placed, known = r, [], []
     for piece in rows:
-        sensor, places = sensors[piece.sensor], np.arange(at, at + len(piece.seen))
-        for i, place, j in zip(piece.seen, places, coordinates(system, c, piece)):
-            if isinstance(sensor, JointTorque):
-                per = 1.0
-                if isinstance(sensor, MotorCurrent):
-                    per = 1.0 / float(np.broadcast_to(sensor.per_ampere, (sensor.size(system),))[i])
-                T[len(dofs) :, place] = per * X[:, j]
-                if not sensor.rotor:  # the hinges' own rows have their rotors
-                    inner[place, :r] -= per * rotors[j]
-            else:
-                inner[place, j] += 1.0
+        places = np.arange(at, at + len(piece.seen))
+        strain, rotor, moved = (part[piece.seen] for part in factors[piece.sensor])
+        for i, (place, j) in enumerate(zip(places, coordinates(system, c, piece))):
+            T[len(dofs) :, place] = strain[i] * X[:, j] if geared else 0.0
+            inner[place, :r] = (rotor[i] - strain[i]) * rotors[j]  # the hinges' own rows have their rotors
+            inner[place, j] += moved[i]
         inner[np.ix_(places, places)] = -piece.R
         placed.append((piece, places))
         at += len(places)
     inner[:r, r:] = inner[r:, :r].T
-    known = []
     for piece in info:
         places = np.array(coordinates(system, c, piece))
-        inner[np.ix_(places, places)] += np.linalg.inv(piece.R)
+        inner[np.ix_(places, places)] += piece.weight
         known.append((piece, places))
     return Join(tuple(old), tuple(new), T, inner, tuple(placed), tuple(known))
 
@@ -138,10 +129,8 @@ def join_loop(loop: int, count: int, sides: Sequence[str]) -> Join:
     return Join(old, tuple((kind, loop, i) for kind, i in kinds), T, np.zeros((2 * count, 2 * count)))
 
 
-def joined(joins: Sequence[Join], names: list[Tag]) -> tuple[Array | None, Array, list[Tag]]:
+def joined(joins: Sequence[Join], names: list[Tag]) -> tuple[Array, Array, list[Tag]]:
     """T (arriving, left) of all joins at a node, what they add to Γ, and the names that are left: new ones last."""
-    if not joins:
-        return None, np.zeros((0, 0)), names
     gone = {tag for join in joins for tag in join.old}
     rest = [i for i, name in enumerate(names) if name not in gone]
     count = len(rest) + sum(len(join.new) for join in joins)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.body_sensors import ExternalForce
-from kfdyn.dynamics.sensors.dofs import dofs_of, is_open
-from kfdyn.dynamics.sensors.elimination.flexible_terms import flexible_terms
-from kfdyn.dynamics.sensors.elimination.loop_unknowns import (
+from kfdyn.dynamics.sensors.dofs import Dofs, dofs_of, is_open
+from kfdyn.dynamics.sensors.sensor import Array, Index, Rows, Sensor, Site
+from kfdyn.dynamics.sensors.solver.joins import (
     End,
     Join,
     Tag,
@@ -20,9 +20,7 @@ from kfdyn.dynamics.sensors.elimination.loop_unknowns import (
     join_loop,
     meeting_place,
 )
-from kfdyn.dynamics.sensors.joint_sensors import AtHinges
-from kfdyn.dynamics.sensors.sensor import Array, Index, Rows, Sensor, Site
-from kfdyn.multibody import FlexibleSystem, LinkTerms, System, link_terms
+from kfdyn.multibody import LinkTerms, System, link_terms
 
 Pattern = tuple[tuple[bool, ...], ...]
 
@@ -42,9 +40,15 @@ class Piece(NamedTuple):
     seen: Index
     R: Array
 
+    @property
     def local(self) -> Index:
         """Which rows of the site they are."""
-        return self.seen - self.site.rows.start + self.site.first
+        return self.seen - self.site.rows.start
+
+    @property
+    def weight(self) -> Array:
+        """R⁻¹."""
+        return np.asarray(np.linalg.inv(self.R), np.float64)
 
 
 class Push(NamedTuple):
@@ -91,16 +95,34 @@ class Node(NamedTuple):
         """Entries of q̈."""
         return self.dofs.stop - self.dofs.start
 
+    def joined_at(self, left: int) -> Iterator[tuple[Join, slice]]:
+        """Joins, and where their new unknowns are among those that are ``left``: the last of them."""
+        first = left - sum(len(join.new) for join in self.joins)
+        for join in self.joins:
+            yield join, slice(first, first + len(join.new))
+            first += len(join.new)
+
+    def own_tags(self) -> list[Tag]:
+        """Names of the unknowns that come in at the body."""
+        out: list[Tag] = [("loose", self.k, i) for i in range(self.n_loose)]
+        for end in self.ends:
+            out += [(kind, end.loop, end.side, i) for kind in ("nu", "mu") for i in range(len(end.rows))]
+        return out
+
+    def hinge_tags(self) -> list[Tag]:
+        """Names of q̈ and m."""
+        own: list[Tag] = [("q", i) for i in range(self.dofs.start, self.dofs.stop)]
+        return own + [("read", self.k, i) for i in range(self.n_rows - self.geared)] + [("row", self.k)] * self.geared
+
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Nodes by body index, the order parents first, natural scales of each node's (α, λ), constants of the likelihood.
+    """Nodes by body index, the order parents first, natural scales (12,) of (α, λ), a constant of the likelihood.
 
     ``log_weights`` is Σ −½ log det R over rows in information form and ½ log det of the information of unknown forces
-    in that form; ``n_rows`` counts readings and priors, ``n_data`` readings alone, ``n_flat`` unknowns without a prior.
-    ``of_readings`` are the sizes (size,) of what each sensor reads where α and λ have their natural scales.
-    ``waiting`` are unknowns that are carried until they are joined with others; where some are joined at the world that
-    is a node, too, the last one.
+    in that form. ``of_readings`` are the sizes (size,) of what each sensor reads where α and λ have their natural
+    scales. ``waiting`` are unknowns that are carried until they are joined with others; where some are joined at the
+    world that is a node, too, the last one.
     """
 
     system: System
@@ -109,13 +131,27 @@ class Layout:
     order: tuple[int, ...]
     units: Array
     log_weights: float
-    n_rows: int
-    n_data: int
-    n_flat: int
     of_readings: tuple[Array, ...]
-    waiting: frozenset[Tag] = frozenset()
-    pattern: Pattern = ()
-    loop_rows: tuple[tuple[int, ...], ...] = ()
+    waiting: frozenset[Tag]
+
+    @property
+    def dofs(self) -> Dofs:
+        """Those of the open tree."""
+        return dofs_of(self.system)
+
+    @property
+    def at_rest(self) -> LinkTerms:
+        """Terms of one state."""
+        return terms_at_rest(self.system)
+
+    def rows(self, piece: Piece, terms: LinkTerms) -> Rows:
+        """What a piece reads in some states."""
+        own, local = self.sensors[piece.sensor].rows(self.system, piece.site, terms), piece.local
+        return Rows(*(None if part is None else part[:, local] for part in own))
+
+    def wrench(self, push: Push, terms: LinkTerms) -> Array:
+        """P (B, 6, ·) of a push in some states."""
+        return self.sensors[push.sensor].wrench(self.system, terms)[:, :, push.seen]  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=64)
@@ -126,41 +162,37 @@ def make_layout(
 
     Of loops those rows are held that are named, which do not follow from the others.
     """
-    dofs, at_rest = dofs_of(system), terms_at_rest(system)
-    unit, units = natural_units(system), node_units(system, at_rest)
+    dofs, at_rest, unit = dofs_of(system), terms_at_rest(system), natural_units(system)
     n, geared = system.n_bodies, coupled_hinges(system)
-    of_coupling: list[tuple[list[Piece], list[Piece]]] = [([], []) for _ in system.couplings]
-    info: list[list[Piece]] = [[] for _ in range(n)]
-    rows: list[list[Piece]] = [[] for _ in range(n)]
+    # by node, and then by coupling: pieces in information form, and pieces as rows
+    info: list[list[Piece]] = [[] for _ in range(n + len(system.couplings))]
+    rows: list[list[Piece]] = [[] for _ in info]
     spread: list[list[Push]] = [[] for _ in range(n)]
     loose: list[list[Push]] = [[] for _ in range(n)]
-    log_weights, n_rows, n_data, n_flat = 0.0, 0, 0, system.nv
+    log_weights = 0.0
     of_readings = [np.ones(sensor.size(system)) for sensor in sensors]
     for i, sensor in enumerate(sensors):
         present = np.array(pattern[i], bool)
         for site, R in zip(sensor.sites(system), sensor.blocks(system)):
-            if isinstance(sensor, ExternalForce):
+            if sensor.is_force:
                 of_readings[i] = 1.0 / unit[-len(R) :]
                 for push, is_loose, weight in _pushes(i, R, unit):
                     (loose if is_loose else spread)[site.k].append(push)
                     log_weights += weight
-                    n_flat += push.flat * len(push.seen)
                 continue
             seen = np.arange(site.rows.start, site.rows.stop)[present[site.rows]]
             if not seen.size:
                 continue
             local = seen - site.rows.start
             piece = Piece(i, site, seen, R[np.ix_(local, local)])
-            n_rows += seen.size
-            n_data += 0 if sensor.prior else seen.size
-            shared = of_coupling[geared[site.k]] if site.k in geared and isinstance(sensor, AtHinges) else None
+            place = n + geared[site.k] if site.k in geared and sensor.at_hinges else site.k
             own = sensor.rows(system, site, at_rest)
-            scale = of_readings[i][seen] = _row_scale(system, own, piece, at_rest, units[site.k])
+            scale = of_readings[i][seen] = _row_scale(own, at_rest.H[0, dofs.of(site.k)], unit)[local]
             if own.S is None and np.linalg.eigvalsh(piece.R / np.outer(scale, scale))[0] >= SMALL:
-                (info[site.k] if shared is None else shared[1]).append(piece)
+                info[place].append(piece)
                 log_weights -= 0.5 * float(np.linalg.slogdet(piece.R)[1])
             else:
-                (rows[site.k] if shared is None else shared[0]).append(piece)
+                rows[place].append(piece)
     children: list[list[int]] = [[] for _ in range(n)]
     for k, p in enumerate(system.parent):
         if p >= 0:
@@ -178,12 +210,11 @@ def make_layout(
         )
         for k in range(n)
     )
-    known = log_weights, n_rows, n_data, n_flat, tuple(of_readings)
-    if is_open(system):
-        return Layout(system, sensors, nodes, dofs.order, units, *known, pattern=pattern)
-    nodes, waiting = _shared(system, sensors, nodes, of_coupling, loop_rows)
-    order = dofs.order if len(nodes) == n else (n, *dofs.order)
-    return Layout(system, sensors, nodes, order, units, *known, waiting, pattern, loop_rows)
+    order, waiting = dofs.order, frozenset[Tag]()
+    if not is_open(system):
+        nodes, waiting = _shared(system, sensors, nodes, list(zip(rows[n:], info[n:])), loop_rows)
+        order = order if len(nodes) == n else (n, *order)
+    return Layout(system, sensors, nodes, order, unit, log_weights, tuple(of_readings), waiting)
 
 
 def _shared(
@@ -220,7 +251,7 @@ def _shared(
 
 def natural_units(system: System) -> Array:
     """Scales (12,) of α and λ: an acceleration, linear and at the robot's length, and what moves its mass so."""
-    layout = (system.stiff_tree if isinstance(system, FlexibleSystem) else system.open_tree).layout
+    layout = system.open_tree.layout
     mass = float(layout.mass.max(initial=0.0)) or 1.0
     reach = [np.abs(layout.position).max(initial=0.0), np.abs(layout.com).max(initial=0.0)]
     length = float(max(reach)) or float(np.sqrt(np.abs(layout.J).max(initial=0.0) / mass)) or 1.0
@@ -229,25 +260,10 @@ def natural_units(system: System) -> Array:
     return np.concatenate([move, 1.0 / (mass * acceleration * np.repeat([length, 1.0], 3))])
 
 
-def node_units(system: System, at_rest: LinkTerms) -> Array:
-    """The same of every node and of the world, (n + 1, 2D): those of a mode by what it weighs, as the mass does."""
-    unit, D = natural_units(system), at_rest.inertia.shape[-1]
-    out = np.ones((system.n_bodies + 1, 2 * D))
-    out[:, :6], out[:, D : D + 6] = unit[:6], unit[6:]
-    weight = np.diagonal(at_rest.inertia[0], axis1=-2, axis2=-1)[:, 6:]
-    move, has = unit[3], weight > 0
-    mass = 1.0 / (unit[9] * move)
-    weight = np.where(has, weight, 1.0)
-    out[:-1, 6:D] = np.where(has, move * np.sqrt(mass / weight), 1.0)
-    out[:-1, D + 6 :] = np.where(has, 1.0 / (move * np.sqrt(mass * weight)), 1.0)
-    return out
-
-
+@lru_cache(maxsize=64)
 def terms_at_rest(system: System) -> LinkTerms:
     """Terms of one state: neutral, at rest."""
     tree = system.open_tree
-    if isinstance(system, FlexibleSystem):
-        return flexible_terms(system, system.neutral()[None], np.zeros((1, system.nv)))
     return LinkTerms(*(a[None] for a in link_terms(tree, tree.neutral())))
 
 
@@ -270,29 +286,14 @@ def _pushes(i: int, cov: Array, unit: Array) -> list[tuple[Push, bool, float]]:
     return out
 
 
-@lru_cache(maxsize=64)
-def is_served(system: System, sensors: tuple[Sensor, ...]) -> bool:
-    """Whether the compiled sweeps serve a set of sensors; what they do not is eliminated by NumPy.
-
-    They are for rigid bodies. A force with a covariance of 1e9 where others have 1 needs LAPACK's digits.
-    """
-    if dofs_of(system).width > 6 or not system.nv:
-        return False
-    unit, forces = natural_units(system), [sensor for sensor in sensors if isinstance(sensor, ExternalForce)]
-    pushes = [found for force in forces for found in _pushes(0, force.blocks(system)[0], unit)]
-    return not any(is_loose and not push.flat for push, is_loose, _ in pushes)
-
-
-def _row_scale(system: System, own: Rows, piece: Piece, terms: LinkTerms, unit: Array) -> Array:
-    """Size of what each row of a piece reads when α, or the force that it reads, has the natural scale."""
-    D = len(unit) // 2
+def _row_scale(own: Rows, H: Array, unit: Array) -> Array:
+    """Size of what each row reads when α, or the force that it reads, has the natural scale."""
     if own.S is not None:
-        size = np.sqrt(((own.S[0] / unit[D:]) ** 2).sum(-1))
-    elif own.K is not None:
-        size = np.sqrt(((own.K[0] * unit[:D]) ** 2).sum(-1))
-    else:
-        size = dof_units(terms.H[:, dofs_of(system).of(piece.site.k)], unit)[0]
-    return np.asarray(size)[piece.local()]
+        return np.asarray(np.sqrt(((own.S[0] / unit[6:]) ** 2).sum(-1)))
+    if own.K is not None:
+        return np.asarray(np.sqrt(((own.K[0] * unit[:6]) ** 2).sum(-1)))
+    assert own.e is not None
+    return np.asarray(np.abs(own.e[0]) @ dof_units(H, unit))
 
 
 def dof_units(H: Array, unit: Array) -> Array:

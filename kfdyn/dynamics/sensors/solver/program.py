@@ -1,9 +1,4 @@
-"""The program that the compiled sweep runs: a layout and its order of elimination as tables of numbers.
-
-It serves rigid bodies: torques, accelerations, force–torque sensors and exact inertial units as rows; inertial units
-and accelerations in information form; external forces; couplings and loops. Bodies that bend are left to
-:mod:`~kfdyn.dynamics.sensors.elimination.gather`.
-"""
+"""The program that the compiled sweep runs: a layout and its order of elimination as tables of numbers."""
 
 from __future__ import annotations
 
@@ -11,22 +6,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kfdyn.dynamics.sensors.body_sensors import AngularAcceleration, ExternalForce, ForceTorque
-from kfdyn.dynamics.sensors.dofs import dofs_of
-from kfdyn.dynamics.sensors.elimination.factor import Factor
-from kfdyn.dynamics.sensors.elimination.layout import Layout, Node, Piece, Push
-from kfdyn.dynamics.sensors.elimination.message import at_hinge
-from kfdyn.dynamics.sensors.elimination.pivoting import BOUND_AGAIN, BOUND_ELSEWHERE, CONDITION, ROOT_CONDITION
-from kfdyn.dynamics.sensors.joint_sensors import JointAcceleration, JointTorque, MotorCurrent
-from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
-from kfdyn.spatial import skew
+from kfdyn.dynamics.recursions.sensing.tables import (
+    ACCELERATION,
+    FORCE,
+    GENERAL,
+    MOTION,
+    NODE,
+    PAIR,
+    QUIET,
+    QUIET_PARENT,
+    SHRUNK,
+    TABLES,
+    TORQUE,
+)
+from kfdyn.dynamics.sensors.sensor import Array, Index, Rows
+from kfdyn.dynamics.sensors.solver.layout import Layout, Node, Piece, Push, terms_at_rest
+from kfdyn.dynamics.sensors.solver.order import NodeOrder, Order
+from kfdyn.dynamics.sensors.solver.pivoting import BOUND_AGAIN, BOUND_ELSEWHERE, CONDITION, ROOT_CONDITION
+from kfdyn.multibody import LinkTerms
+from kfdyn.multibody.calls.packed_model import model_of
 
-TORQUE, ACCELERATION, FORCE, MOTION = 0, 1, 2, 3
-GENERAL, PAIR, QUIET, QUIET_PARENT = 0, 1, 2, 3
 # Growth of entries that the order of a pair may have: digits that it costs.
 BOUND = 1e2
-# A pivot that is this part of what it was when the order was chosen shows that the order is wrong.
-SHRUNK = 1e-6
+# The axes of the products xx, xy, xz, yy, yz, zz, and whether they are two.
+AXES = np.triu_indices(3)
+UNEQUAL = (AXES[0] != AXES[1])[:, None]
 
 
 class Program(NamedTuple):
@@ -46,22 +50,19 @@ class Program(NamedTuple):
     joint: tuple[int, ...]  # where the covariance of each node's unknowns begins, by node; and how many numbers all are
     places: dict[int, int]  # of a node in general, where its unknowns begin among all
     layout: Layout
+    first_row: tuple[int, ...]  # of every node
     left: tuple[int, ...]  # how many unknowns every node has before q̈ and m
     joined: dict[int, Array]  # T of nodes where unknowns are joined
     log_scale: float  # what scales bring to the logarithms of pivots
 
 
-def make_program(layout: Layout, factor: Factor, general: bool = False, own: bool = False) -> Program:
-    """The program of a layout, its order of elimination chosen in the first state of ``factor``.
+def make_program(layout: Layout, order: Order, general: bool = False, own: bool = False) -> Program:
+    """The program of a layout, its order of elimination chosen in one state.
 
     ``general``: no node goes by a shorter way, as sources need it. ``own``: it is for that very state, and what would
     be too little for others will do.
     """
     system, bodies = layout.system, layout.system.n_bodies
-    wide = _wide(layout, factor)
-    from kfdyn.dynamics.recursions.sensing.tables import NODE, TABLES
-    from kfdyn.multibody.calls.packed_model import model_of
-
     model = model_of(system.open_tree)
     start = np.cumsum([0, *(sensor.size(system) for sensor in layout.sensors)])
     made = _Tables(layout, start, model.tables["frames"], model.place, BOUND_AGAIN if own else BOUND_ELSEWHERE)
@@ -69,8 +70,9 @@ def make_program(layout: Layout, factor: Factor, general: bool = False, own: boo
     columns["way"] = [PAIR] * (bodies + 1)
     pivots: list[float] = []
     most, inverse, joint = 1, 0, [0]
-    pairs = [None if general or wide[k] else _pair(layout, factor, k) for k in range(len(layout.nodes))]
-    quiet, unknowns = _quiet(layout, pairs), _General(layout, factor, made, ROOT_CONDITION if own else CONDITION)
+    wide = [_is_wide(node, order.nodes[k]) for k, node in enumerate(layout.nodes)]
+    pairs = [None if general or wide[k] else _pair(layout, order, k) for k in range(len(layout.nodes))]
+    quiet, unknowns = _quiet(layout, pairs), _General(layout, order, made, ROOT_CONDITION if own else CONDITION)
     # rows and unknowns in the order of bodies, and then of the world; the tables are looked up by place
     for k, node in enumerate(layout.nodes):
         at, before = int(model.place[k]) if k < bodies else 0, made.counts()
@@ -97,8 +99,6 @@ def make_program(layout: Layout, factor: Factor, general: bool = False, own: boo
     given |= unknowns.tables()
     sizes_of = {"n_rows": len(made.rows), "n_unknowns": len(pivots), "n_values": unknowns.sizes[0]}
     address = TABLES.packed(n_inverse=inverse, most=most, **sizes_of, **_as_arrays(given))
-    left = tuple(factor.nodes[k].Gamma.shape[-1] - 12 for k in range(len(layout.nodes)))
-    T = {k: own.T for k, own in factor.nodes.items() if own.T is not None}
     return Program(
         (address, int(start[-1]) + blank, len(unknowns.ends)),
         **sizes_of,
@@ -108,8 +108,9 @@ def make_program(layout: Layout, factor: Factor, general: bool = False, own: boo
         joint=tuple(joint),
         places=unknowns.at,
         layout=layout,
-        left=left,
-        joined=T,
+        first_row=tuple(np.cumsum([0, *(node.n_rows for node in layout.nodes[:-1])]).tolist()),
+        left=tuple(order.nodes[k].left for k in range(len(layout.nodes))),
+        joined={k: order.nodes[k].T for k, node in enumerate(layout.nodes) if node.joins},
         log_scale=unknowns.log_scale,
     )
 
@@ -121,14 +122,9 @@ def _as_arrays(given: dict[str, Any]) -> dict[str, Any]:
     return {**given, **{name: np.array(given[name], kind).reshape(-1) for name, kind in kinds.items()}}
 
 
-def _wide(layout: Layout, factor: Factor) -> list[bool]:
-    """Where unknowns arrive, are joined, or are carried on, and where exact readings of accelerations are rows."""
-    out = []
-    for k, node in enumerate(layout.nodes):
-        own = factor.nodes[k]
-        carries = own.Gamma.shape[-1] > own.head or len(own.keep) > own.head
-        out.append(bool(carries or node.geared or own.data.K.any()))
-    return out
+def _is_wide(node: Node, own: NodeOrder) -> bool:
+    """Whether unknowns arrive, are joined, or are carried on, or exact readings of accelerations are rows."""
+    return bool(own.left or len(own.choice.carry) or node.geared or own.exact)
 
 
 def _quiet(layout: Layout, pairs: list[list[float] | None]) -> list[bool]:
@@ -136,7 +132,7 @@ def _quiet(layout: Layout, pairs: list[list[float] | None]) -> list[bool]:
     out = [False] * len(layout.nodes)
     for k in reversed(layout.order):
         node = layout.nodes[k]
-        torque = pairs[k] is not None and isinstance(layout.sensors[node.rows[0].sensor], JointTorque)
+        torque = pairs[k] is not None and layout.rows(node.rows[0], layout.at_rest).S is not None
         out[k] = torque and not node.info and all(out[j] for j in node.children)
     return out
 
@@ -146,13 +142,13 @@ class _Tables:
 
     def __init__(self, layout: Layout, start: Index, turned: Array, place: Index, growth: float) -> None:
         self.layout, self.start, self.turned, self.place = layout, start, turned, place
-        self.armature = dofs_of(layout.system).armature
+        self.fixed = self._body_axes()
         self.rows: list[tuple[int, ...]] = []
         self.own: list[tuple[int, ...]] = []
         self.seen: list[int] = []
         self.push: list[tuple[int, ...]] = []
         self.frames: list[Array] = [np.zeros(12)]
-        self.numbers: list[float] = [growth, *layout.units[0].tolist()]
+        self.numbers: list[float] = [growth, *layout.units.tolist()]
         self.scale: list[tuple[float, float]] = []
 
     def counts(self) -> tuple[int, ...]:
@@ -171,16 +167,17 @@ class _Tables:
         if node.geared:  # of what its coupling reads, with its rotor
             dof = node.dofs.start
             self.rows.append((TORQUE, dof, int(self.start[-1]), 0))
-            self.scale.append((1.0, float(self.armature[dof])))
+            self.scale.append((1.0, float(self.layout.dofs.armature[dof])))
         for push in node.spread:
             self.pushes(push)
         return {"R": self.keep(R), "inform": self._inform(node)}
 
     def pushes(self, push: Push) -> None:
         """Add an external force, a row for each component."""
-        sensor = self.layout.sensors[push.sensor]
-        assert isinstance(sensor, ExternalForce)
-        self.frames.append(np.concatenate([part.ravel() for part in self._placed(sensor.frame)]))
+        sensor: Any = self.layout.sensors[push.sensor]
+        k, R, p = self.layout.system.locate(sensor.frame)
+        turn = self.fixed.rotation[0, k]
+        self.frames.append(np.concatenate([(turn @ R).ravel(), turn @ p]))
         weight, first = self.keep(push.weight), len(self.push)
         shift = (0 if sensor.axes == "frame" else 6) + (0 if sensor.moment else 3)
         for i in push.seen:
@@ -193,54 +190,48 @@ class _Tables:
         self.numbers += matrix.ravel().tolist()
         return at
 
-    def _placed(self, name: str) -> tuple[Array, Array]:
-        k, R, p = self.layout.system.locate(name)
-        S = self.turned[self.place[k]].reshape(3, 3)
-        return S.T @ R, S.T @ p
+    def _body_axes(self) -> LinkTerms:
+        """Terms of six states in which every body's turned axes are the world's; it turns about x, x + y, ..., z."""
+        at_rest = terms_at_rest(self.layout.system)
+        fixed = LinkTerms(*(np.repeat(x, 6, axis=0) for x in at_rest))
+        turned = self.turned[self.place[: fixed.rotation.shape[1]]].reshape(-1, 3, 3)
+        fixed.rotation[:] = turned.swapaxes(-1, -2)
+        fixed.velocity[:] = 0.0
+        fixed.velocity[..., :3] = (np.eye(3)[AXES[0]] + np.eye(3)[AXES[1]] * UNEQUAL)[:, None]
+        return fixed
 
     def _rows(self, node: Node, piece: Piece) -> None:
-        system, sensor = self.layout.system, self.layout.sensors[piece.sensor]
-        for i, local in zip(piece.seen, piece.local()):
-            reading, dof = int(self.start[piece.sensor] + i), node.dofs.start + int(local)
-            if isinstance(sensor, JointTorque):
-                per = 1.0
-                if isinstance(sensor, MotorCurrent):
-                    per = 1.0 / float(np.broadcast_to(sensor.per_ampere, (sensor.size(system),))[i])
-                self.rows.append((TORQUE, dof, reading, 0))
-                self.scale.append((per, per * float(self.armature[dof]) * sensor.rotor))
-            elif isinstance(sensor, JointAcceleration):
-                self.rows.append((ACCELERATION, dof, reading, 0))
-                self.scale.append((0.0, 1.0))
-            elif not isinstance(sensor, ForceTorque):
-                K, turning = self._motion(sensor, piece)
-                at = int(np.flatnonzero(piece.seen == i)[0])
-                self.rows.append((MOTION, 0, reading, self.keep(np.concatenate([K[at], turning[at]]))))
-                self.scale.append((0.0, 0.0))
+        sensor: Any = self.layout.sensors[piece.sensor]
+        rows, system = self.layout.rows(piece, self.fixed), self.layout.system
+        for i, seen in enumerate(piece.seen):
+            reading, scale = int(self.start[piece.sensor] + seen), (0.0, 0.0)
+            if sensor.at_hinges:
+                dof = node.dofs.start + int(piece.site.first + piece.local[i])
+                strain, rotor, moved = (float(part[seen]) for part in sensor.factors(system))
+                scale = strain, rotor * float(self.layout.dofs.armature[dof]) + moved
+                row = TORQUE if strain else ACCELERATION, dof, reading, 0
+            elif rows.S is not None:
+                row = FORCE, 0, reading, self.keep(rows.S[0, i])
             else:
-                R, p = self._placed(sensor.frame or system.body_names[node.k])
-                S = np.zeros((6, 6))  # R*[1, −p~] and R*[0, 1]
-                S[:3, :3] = S[3:, 3:] = R.T
-                S[:3, 3:] = -R.T @ skew(p)
-                sign = -1.0 if sensor.direction == "child_to_parent" else 1.0
-                self.rows.append((FORCE, 0, reading, self.keep(sign * S[local])))
-                self.scale.append((0.0, 0.0))
+                assert rows.K is not None
+                row = MOTION, 0, reading, self.keep(np.concatenate([rows.K[0, i], _products(rows)[i]]))
+            self.rows.append(row)
+            self.scale.append(scale)
 
     def _inform(self, node: Node) -> int:
         """Readings in information form: of dofs, one by one; of the body's acceleration, as one constant matrix."""
         J, turning, weights = np.zeros((6, 6)), np.zeros((6, 6)), []
         for piece in node.info:
-            sensor = self.layout.sensors[piece.sensor]
-            weight = np.asarray(np.linalg.inv(piece.R), np.float64)
+            weight, rows = piece.weight, self.layout.rows(piece, self.fixed)
             readings = [int(self.start[piece.sensor] + i) for i in piece.seen]
-            if isinstance(sensor, JointAcceleration):
+            if rows.K is None:
                 first, at = len(self.own), self.keep(weight)
-                for local, reading in zip(piece.local(), readings):
+                for local, reading in zip(piece.site.first + piece.local, readings):
                     self.own.append((node.dofs.start + int(local), reading, first, len(readings), at))
                 continue
-            K, brought = self._motion(sensor, piece)
-            pulled = K.T @ weight
-            J += pulled @ K
-            turning -= pulled @ brought
+            pulled = rows.K[0].T @ weight
+            J += pulled @ rows.K[0]
+            turning -= pulled @ _products(rows)
             weights.append(pulled.T)
             self.seen += readings
         if not weights:
@@ -250,28 +241,19 @@ class _Tables:
         self.keep(np.concatenate(weights))
         return at
 
-    def _motion(self, sensor: Sensor, piece: Piece) -> tuple[Array, Array]:
-        """Rows K (r, 6) of a reading of motion, and what ω brings, by the products xx, xy, xz, yy, yz, zz."""
-        R, p = self._placed(sensor.frame)  # type: ignore[attr-defined]
-        K = np.zeros((6, 6))  # R*[1, 0] and R*[−p~, 1]
-        K[:3, :3] = K[3:, 3:] = R.T
-        K[3:, :3] = -R.T @ skew(p)
-        linear = sensor.size(self.layout.system) == 3 and not isinstance(sensor, AngularAcceleration)
-        K = K[piece.local() + (3 if linear else 0)]
-        # the offset axis·(ω × (ω × p)) = Σ ω_i ω_j (axis_i p_j − δ_ij axis·p), and none of an angular row
-        turning = np.zeros((len(K), 6))
-        for c, axis in enumerate(K[:, 3:]):
-            outer = np.outer(axis, p) - (axis @ p) * np.eye(3)
-            both = outer + outer.T - np.diag(outer.diagonal())
-            turning[c] = both[np.triu_indices(3)]
-        return K, turning
+
+def _products(rows: Rows) -> Array:
+    """What ω brings to readings of motion, (r, 6) by the products xx, xy, xz, yy, yz, zz, from six states."""
+    assert rows.offset is not None
+    alone = rows.offset[[0, 3, 5]]
+    return np.asarray((rows.offset - UNEQUAL * (alone[AXES[0]] + alone[AXES[1]])).T)
 
 
 class _General:
     """Grows the tables of nodes that are eliminated in general."""
 
-    def __init__(self, layout: Layout, factor: Factor, made: _Tables, condition: float) -> None:
-        self.layout, self.factor, self.made, self.condition = layout, factor, made, condition
+    def __init__(self, layout: Layout, order: Order, made: _Tables, condition: float) -> None:
+        self.layout, self.order, self.made, self.condition = layout, order, made, condition
         self.rows: list[list[int]] = []
         self.of: dict[int, int] = {}  # by node, its row
         self.at: dict[int, int] = {}  # by node, where its unknowns begin
@@ -285,14 +267,12 @@ class _General:
 
     def node(self, k: int) -> tuple[int, list[float]]:
         """Add a node: how many unknowns it has, and for each that it eliminates how small a pivot may not become."""
-        own, made, node = self.factor.nodes[k], self.made, self.layout.nodes[k]
-        whole, scale = at_hinge(node, own.data, own.Gamma)[1][0], self.factor.choices[k].scale
-        rows, least = _rows(whole[np.ix_(own.gone, own.gone)], scale[own.gone - own.head])
-        gone, kept, head = own.gone - own.head, own.keep[own.head :] - own.head, own.head
-        left = own.Gamma.shape[-1] - head
-        T = np.eye(left) if own.T is None else own.T
+        own, made, node = self.order.nodes[k], self.made, self.layout.nodes[k]
+        scale, left, T = own.choice.scale, own.left, own.T
+        gone, kept = own.choice.eliminate, own.choice.carry
+        rows, least = _rows(own.inner[np.ix_(gone, gone)], scale[gone])
         before = [len(table) for table in (self.loads, self.loose, self.children, self.loop_ends)]
-        order = len(self.places)
+        first_place = len(self.places)
         self.places += [*gone[rows].tolist(), *gone.tolist(), *kept.tolist()]
         inner, at = np.zeros((left, left)), 0
         for push in node.loose:
@@ -310,17 +290,14 @@ class _General:
                 self.loop_ends.append((nu, mu, len(self.ends) + i))
             self.ends += [(end.loop, end.side, row, first_end) for row in end.rows]
             at += 2 * r
-        first = left - sum(len(join.new) for join in node.joins)
-        for join in node.joins:
-            here = slice(first, first + len(join.new))
+        for join, here in node.joined_at(left):
             inner[here, here] = join.inner
-            for piece, at_new in join.rows:
-                self._load(first + at_new, piece.sensor, piece.seen, np.eye(len(at_new)))
-            for piece, at_new in join.info:
-                self._load(first + at_new, piece.sensor, piece.seen, np.linalg.inv(piece.R))
-            first = here.stop
+            for piece, new in join.rows:
+                self._load(here.start + new, piece.sensor, piece.seen, np.eye(len(new)))
+            for piece, new in join.info:
+                self._load(here.start + new, piece.sensor, piece.seen, piece.weight)
         for j in node.children:
-            count = len(self.factor.nodes[j].keep) - head
+            count = len(self.order.nodes[j].choice.carry)
             if count:
                 self.children.append([j, made.keep(T[at : at + count])])
             at += count
@@ -328,7 +305,7 @@ class _General:
         room = [size, len(kept) * (13 + len(kept)), len(gone) * len(kept)]
         values, store, beside = self.sizes
         self.sizes = [a + b for a, b in zip(self.sizes, room)]
-        parts = [left, len(gone), len(kept), order, values, store, beside, made.keep(inner), made.keep(scale)]
+        parts = [left, len(gone), len(kept), first_place, values, store, beside, made.keep(inner), made.keep(scale)]
         after = [len(table) for table in (self.loads, self.loose, self.children, self.loop_ends)]
         self.log_scale += 2.0 * float(np.log(scale[gone]).sum())
         self.of[k], self.at[k] = len(self.rows), values
@@ -364,17 +341,17 @@ def _rows(block: Array, scale: Array) -> tuple[list[int], float]:
     return rows, float(np.abs(factors.diagonal()).min())
 
 
-def _pair(layout: Layout, factor: Factor, k: int) -> list[float] | None:
+def _pair(layout: Layout, order: Order, k: int) -> list[float] | None:
     """Sizes of the two pivots of a dof with a row of its own; None if it has none, or if they will not do.
 
     The row stands where its dof's equation would, and the equation where the row would: then the pivots are inertias,
     and what the signs of a quasi-definite matrix keep from zero in every state.
     """
-    own, choice, node = factor.nodes[k], factor.choices[k], layout.nodes[k]
-    if node.n_dofs != 1 or node.n_rows != 1 or isinstance(layout.sensors[node.rows[0].sensor], ForceTorque):
+    own, node = order.nodes[k], layout.nodes[k]
+    if node.n_dofs != 1 or node.n_rows != 1 or not layout.sensors[node.rows[0].sensor].at_hinges:
         return None
-    block, scale = at_hinge(node, own.data, own.Gamma)[1][0, 12:, 12:], choice.scale
-    pivots, growth = _pivots((block * np.outer(scale, scale))[::-1])
+    scale = own.choice.scale
+    pivots, growth = _pivots((own.inner * np.outer(scale, scale))[::-1])
     return (np.abs(pivots) / (scale[::-1] * scale)).tolist() if growth <= BOUND else None
 
 

@@ -1,1 +1,0 @@
-"""The compiled sweeps, what they are told, and which states they answer."""

@@ -1,1 +1,0 @@
-"""The solver of estimates from sensors: what enters where, its elimination, and the answers read off."""
