@@ -4,7 +4,7 @@ from kfdyn.duality.atlas import Result, atlas
 from kfdyn.duality.cross_check import cross_check
 from kfdyn.duality.dictionary import DICTIONARY, Entry, dictionary_table, fill
 from kfdyn.duality.hypothesis.detectable_errors import Detectable, Limits, detectable, limits
-from kfdyn.duality.hypothesis.roys_test import Roots, roots_test
+from kfdyn.duality.hypothesis.roys_test import ExtremeEigenvalues, roys_test
 from kfdyn.duality.identities import IDENTITIES, Identity, identity_residuals, identity_tolerance
 from kfdyn.duality.noise_operators import Given, Gram, noise_maps
 from kfdyn.duality.quantities import QUANTITIES, Claim, Quantity, claims
@@ -19,6 +19,7 @@ __all__ = [
     "Claim",
     "Detectable",
     "Entry",
+    "ExtremeEigenvalues",
     "Given",
     "Gram",
     "Identity",
@@ -26,7 +27,6 @@ __all__ = [
     "Quantity",
     "Report",
     "Result",
-    "Roots",
     "atlas",
     "claims",
     "cross_check",
@@ -37,7 +37,7 @@ __all__ = [
     "identity_tolerance",
     "limits",
     "noise_maps",
-    "roots_test",
     "rounding_bound",
+    "roys_test",
     "unit_groups",
 ]

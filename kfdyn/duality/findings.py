@@ -42,8 +42,8 @@ class Group:
     spread : float
         Largest relative difference of their statistics.
     tolerance : float
-        What rounding excuses. LR is n(tr S − log det S − d) of the whitened sample covariance S, with roots s. An error
-        E in the formula moves it by n tr((S − 1)E), one in S by n tr((1 − S⁻¹)E): together by no more than
+        What rounding excuses. LR is n(tr S − log det S − d) of the whitened sample covariance S, eigenvalues s. An
+        error E in the formula moves it by n tr((S − 1)E), one in S by n tr((1 − S⁻¹)E): together by no more than
         n δ√d (‖S − 1‖ + ‖1 − S⁻¹‖), errors up to δ in each of d directions. δ is the bound of the model, or
         64 ε tr Σ⁻¹ in units of the terms. What is added to the samples, up to μ, moves LR by 2n μ √Σ(s − 1)²/s: the
         rounding of the mean, 64 ε times the length of its terms in units of the deviations; and what the square root

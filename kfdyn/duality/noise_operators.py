@@ -26,7 +26,7 @@ class Gram:
 
     Attributes
     ----------
-    root : Operator
+    factor : Operator
         A, (d, columns), with products in O(N).
     closed : Covariance
         The closed form of THEORY section 5, equal up to rounding.
@@ -41,7 +41,7 @@ class Gram:
            [1., 2.]]), array([[5.]]))
     """
 
-    root: Operator
+    factor: Operator
     closed: Covariance
 
     @property
@@ -55,7 +55,7 @@ class Gram:
 
     @cached_property
     def _matrix(self) -> Array:
-        A = self.root.dense()
+        A = self.factor.dense()
         return np.asarray(A @ A.T)
 
     def dense(self) -> Array:
@@ -64,11 +64,11 @@ class Gram:
 
     def deviation_along(self, directions: Array) -> float:
         """Return √ of the variances summed over directions (d, k), by the factor A, so that zero stays zero."""
-        return float(np.linalg.norm(self.root.H @ directions)) if directions.size else 0.0
+        return float(np.linalg.norm(self.factor.H @ directions)) if directions.size else 0.0
 
     def seen_in(self, directions: Array) -> Array:
         """Return the covariance V*A A*V of V*y for directions V (d, r); O(N) a direction."""
-        seen = self.root.H @ directions
+        seen = self.factor.H @ directions
         return np.asarray(seen.T @ seen)
 
 

@@ -1,4 +1,4 @@
-"""Forward dynamics: the joint acceleration is the smoother's output co-state."""
+"""Forward dynamics (ABA): the joint acceleration is the smoother's output co-state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def forward_dynamics(
     method: Literal["filter", "engine", "mass_matrix", "embedding", "cut", "proximal"] = "filter",
     out: Array | None = None,
 ) -> Array:
-    """Joint accelerations a = 𝓜⁻¹(tau − c) by one Kalman filter gather and one Bryson–Frazier scatter.
+    """Return a = 𝓜⁻¹(tau − c) by Kalman filter and Bryson–Frazier smoother: the articulated-body algorithm (ABA).
 
     ::
 

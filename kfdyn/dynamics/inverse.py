@@ -1,4 +1,4 @@
-"""Inverse dynamics: a scatter of accelerations and a gather of forces."""
+"""Inverse dynamics (RNEA): a scatter of accelerations and a gather of forces."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def inverse_dynamics(
     actuated: ArrayLike | None = None,
     out: Array | None = None,
 ) -> Array:
-    """Generalised forces tau = 𝓜 a + c that cause given accelerations.
+    """Return the forces tau = 𝓜 a + c that cause given accelerations: the recursive Newton–Euler algorithm (RNEA).
 
     ::
 

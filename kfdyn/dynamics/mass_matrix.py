@@ -26,7 +26,7 @@ def mass_matrix(
     method: Literal["composite", "columns", "operator", "covariance"] = "composite",
     out: Array | None = None,
 ) -> Array:
-    """Mass matrix 𝓜 = HφMφ*H* + R, symmetric to the bit: the covariance of T in the estimation problem.
+    """Return the mass matrix 𝓜 = HφMφ*H* + R, the covariance of T, by composite bodies (CRBA); exactly symmetric.
 
     ==============  ==========================================================================  =============
     ``composite``   gather ℛ, then walk from each hinge to the root: Hφ̃ℛH* below the diagonal   SKO, R86 7.11

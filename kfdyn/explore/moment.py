@@ -1,4 +1,4 @@
-"""What the explorer shows at one moment, and the numbers behind it: one filter, one smoother. Nothing here draws."""
+"""The explorer's state at one moment, and the numbers behind it: one filter, one smoother. Nothing here draws."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kfdyn.spatial import rigid_transform
 
 
 class Mode(StrEnum):
-    """What a hinge does.
+    """Modes of a hinge.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def movers(system: System) -> list[int]:
 
 
 class Numbers(NamedTuple):
-    """What the filter and smoother say of a moment.
+    """Results of the filter and smoother for a moment.
 
     ``rotation`` (n, 3, 3) and ``position`` (n, 3) are the bodies' poses; ``P`` and ``P_plus`` (n, 3, 3) the linear
     blocks of the articulated inertias on the two sides of each hinge; ``D`` (nv,) the diagonal of the innovations

@@ -30,7 +30,7 @@ class Led(Driven):
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """Which dofs are locked or prescribed (nv,)."""
+        """Mask of dofs that are locked or prescribed (nv,)."""
         return self.moment.known
 
     def _at(self, t: float, q: Array, v: Array) -> tuple[Array, Array, Array]:

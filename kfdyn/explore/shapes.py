@@ -1,4 +1,4 @@
-"""What a robot looks like: meshes and boxes of its file, where they can be read, as triangles in frames of links."""
+"""The looks of a robot: meshes and boxes of its file, where they can be read, as triangles in frames of links."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def _both(place):
 
 
 class Result(NamedTuple):
-    """What a column knows about its result array.
+    """A column's knowledge of its result array.
 
     ``width`` is how many numbers a row has; ``streamed``, whether all rows are more than caches hold; and ``total`` a
     variable that stays 0 as long as what is written is finite, None where somebody else looks at it.

@@ -14,7 +14,7 @@ from kfdyn.textbook.algebra import Array, inverse, solve
 
 
 class Element(NamedTuple):
-    """What some steps do to the state x that comes in from the step before.
+    """Effect of some steps on the state x that comes in from the step before.
 
     ::
 

@@ -45,7 +45,7 @@ def ellipse_points(cov: ArrayLike, center: ArrayLike = (0.0, 0.0), size: float =
     """
     angle = np.linspace(0, 2 * np.pi, n + 1)
     circle = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-    return _point(center, 2) + size * circle @ _root(cov, 2)
+    return _point(center, 2) + size * circle @ _factor(cov, 2)
 
 
 def ellipsoid_points(cov: ArrayLike, center: ArrayLike = (0.0, 0.0, 0.0), size: float = 1.0, n: int = 24) -> Array:
@@ -80,7 +80,7 @@ def ellipsoid_points(cov: ArrayLike, center: ArrayLike = (0.0, 0.0, 0.0), size: 
         ],
         axis=-1,
     )
-    return _point(center, 3) + size * ball @ _root(cov, 3)
+    return _point(center, 3) + size * ball @ _factor(cov, 3)
 
 
 def draw_ellipse(ax: Axes, cov: ArrayLike, center: ArrayLike = (0.0, 0.0), size: float = 1.0, **style: Any) -> Polygon:
@@ -160,8 +160,8 @@ def draw_ellipsoid(
     return ax.plot_surface(x, y, z, **style)
 
 
-def _root(cov: ArrayLike, size: int) -> Array:
-    """Return the symmetric square root of a covariance."""
+def _factor(cov: ArrayLike, size: int) -> Array:
+    """Return the symmetric factor Σ^½ of a covariance."""
     sigma = np.asarray(cov, dtype=float)
     if sigma.shape != (size, size):
         raise ShapeError(f"the covariance to draw must have shape ({size}, {size}), got {sigma.shape}")

@@ -10,7 +10,7 @@ from scipy.stats import binom, wishart
 
 import kfdyn as kf
 from kfdyn.duality import claims, cross_check, detectable, limits
-from kfdyn.duality.hypothesis.roys_test import roots_test
+from kfdyn.duality.hypothesis.roys_test import roys_test
 from kfdyn.estimation.consistency import largest_entry_test
 from kfdyn.estimation.consistency.null_distributions import LikelihoodRatioNull
 
@@ -160,7 +160,7 @@ def p_value(what, S, claim, n):
     root = np.linalg.inv(np.linalg.cholesky(claim))
     whitened = root @ S @ root.T
     if what == "direction":
-        return roots_test(whitened, n).p_value
+        return roys_test(whitened, n).p_value
     ratio = n * (np.trace(whitened) - np.linalg.slogdet(whitened)[1] - len(S))
     return float(LikelihoodRatioNull.covariance(len(S), n).sf(ratio))
 

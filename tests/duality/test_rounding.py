@@ -29,14 +29,14 @@ def icub(floating_base):
 @given(cases(noise=True))
 @few
 def test_maps_of_white_noise_are_square_roots_of_the_covariances(case):
-    """Closed forms by recursion on one side, products of sweeps with a root of the noise on the other."""
+    """Closed forms by recursion on one side, products of sweeps with a factor of the noise on the other."""
     bound = rounding_bound(case.ss)
     for name, claim in claims(case.ss).items():
-        root, units = claim.covariance.root, np.outer(claim.units.terms, claim.units.terms)
-        A = root.dense()
+        factor, units = claim.covariance.factor, np.outer(claim.units.terms, claim.units.terms)
+        A = factor.dense()
         np.testing.assert_allclose(A @ A.T / units, claim.covariance.closed.dense() / units, rtol=0, atol=bound)
         size = np.abs(A).max(initial=0.0)
-        np.testing.assert_allclose(root.H.dense().T, A, rtol=0, atol=1e-10 * max(size, claim.scale.max(initial=0.0)))
+        np.testing.assert_allclose(factor.H.dense().T, A, rtol=0, atol=1e-10 * max(size, claim.scale.max(initial=0.0)))
         assert name in noise_maps(case.ss)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from kfdyn.duality.hypothesis.roys_test import root_limit, root_tail, roots_test
+from kfdyn.duality.hypothesis.roys_test import eigenvalue_limit, eigenvalue_tail, roys_test
 from kfdyn.errors import ModelError
 
 
@@ -18,8 +18,8 @@ def wishart(d, n, rng):
 def test_one_dimension_is_chi_square(n):
     for z in (-3.0, -1.0, 1.0, 4.0):
         x = max(n + z * np.sqrt(2 * n), 0.05 * n)
-        assert root_tail(x, 1, n, upper=True) == pytest.approx(chi2.sf(x, n), rel=1e-5)
-        assert root_tail(x, 1, n, upper=False) == pytest.approx(chi2.cdf(x, n), rel=1e-4)
+        assert eigenvalue_tail(x, 1, n, upper=True) == pytest.approx(chi2.sf(x, n), rel=1e-5)
+        assert eigenvalue_tail(x, 1, n, upper=False) == pytest.approx(chi2.cdf(x, n), rel=1e-4)
 
 
 @pytest.mark.parametrize(("d", "n"), [(2, 20), (5, 40), (6, 100_000), (25, 200)])
@@ -29,8 +29,8 @@ def test_tails_are_those_of_simulation(d, n):
     roots = np.array([np.linalg.eigvalsh(wishart(d, n, rng))[[0, -1]] for _ in range(runs)])
     for p in (0.05, 0.01):
         error = 4 * np.sqrt(p / runs) + 0.05 * p
-        assert abs(root_tail(np.quantile(roots[:, 1], 1 - p), d, n, upper=True) - p) < error
-        assert abs(root_tail(np.quantile(roots[:, 0], p), d, n, upper=False) - p) < error
+        assert abs(eigenvalue_tail(np.quantile(roots[:, 1], 1 - p), d, n, upper=True) - p) < error
+        assert abs(eigenvalue_tail(np.quantile(roots[:, 0], p), d, n, upper=False) - p) < error
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 10, 40])
@@ -47,7 +47,7 @@ def test_smallest_root_of_as_many_samples_as_dimensions(d):
     for p in (1e-8, 1e-4, 0.01):
         x = (p / of_singular_value(0.0)) ** 2
         want = quad(of_singular_value, 0.0, np.sqrt(x), epsabs=0.0, epsrel=1e-10)[0]
-        assert root_tail(x, d, d, upper=False) == pytest.approx(want, rel=1e-9 if p < 1e-3 else 1e-3)
+        assert eigenvalue_tail(x, d, d, upper=False) == pytest.approx(want, rel=1e-9 if p < 1e-3 else 1e-3)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 10, 40])
@@ -55,7 +55,7 @@ def test_smallest_root_of_one_sample_more_is_exponential(d):
     """Edelman (1988), exact: d times the smallest root is χ² of two degrees of freedom."""
     for p in (1e-8, 1e-4, 0.01):
         x = -2.0 * np.log1p(-p) / d
-        assert root_tail(x, d, d + 1, upper=False) == pytest.approx(p, rel=max(0.1 * p, 1e-8) + 1e-3 * (p > 1e-3))
+        assert eigenvalue_tail(x, d, d + 1, upper=False) == pytest.approx(p, rel=max(0.1 * p, 1e-8) + 1e-3 * (p > 1e-3))
 
 
 @pytest.mark.parametrize("more", [0, 1, 2, 5])
@@ -68,7 +68,7 @@ def test_p_values_are_uniform_for_hardly_more_samples_than_dimensions(more):
     for level in (0.1, 0.01, 0.001):
         error = 4.0 * np.sqrt(level / runs) + 0.02 * level
         for upper, i in ((False, 0), (True, -1)):
-            limit = n * root_limit(level, d, n, upper=upper)
+            limit = n * eigenvalue_limit(level, d, n, upper=upper)
             share = np.mean(roots[:, i] > limit if upper else roots[:, i] < limit)
             assert abs(share - level) < error, (upper, level, share)
 
@@ -76,7 +76,7 @@ def test_p_values_are_uniform_for_hardly_more_samples_than_dimensions(more):
 @pytest.mark.parametrize(("d", "n"), [(4, 4), (4, 200)])
 def test_the_test_keeps_its_level(d, n):
     rng, runs = np.random.default_rng(1), 1000
-    p = np.array([roots_test(wishart(d, n, rng) / n, n).p_value for _ in range(runs)])
+    p = np.array([roys_test(wishart(d, n, rng) / n, n).p_value for _ in range(runs)])
     for level in (0.1, 0.01):
         assert np.mean(p < level) < level + 4 * np.sqrt(level / runs)
     assert np.mean(p < 0.1) > 0.05  # and can fail
@@ -90,21 +90,21 @@ def test_it_sees_a_direction_that_the_likelihood_ratio_does_not():
     v = rng.standard_normal(d)
     root = np.eye(d) + (np.sqrt(1.12) - 1) * np.outer(v, v) / (v @ v)  # one direction 12 % too large
     W = root @ W @ root
-    assert roots_test(W / n, n).p_value < 1e-4
+    assert roys_test(W / n, n).p_value < 1e-4
     assert covariance_test(W, np.eye(d), n).p_value > 1e-3
 
 
 def test_limit_is_the_inverse_of_the_tail():
     for d, n in ((1, 1), (1, 1000), (6, 6), (6, 7), (6, 200_000), (30, 500)):
         for upper in (False, True):
-            limit = n * root_limit(1e-5, d, n, upper=upper)
-            assert root_tail(limit, d, n, upper=upper) == pytest.approx(1e-5, rel=1e-6)
+            limit = n * eigenvalue_limit(1e-5, d, n, upper=upper)
+            assert eigenvalue_tail(limit, d, n, upper=upper) == pytest.approx(1e-5, rel=1e-6)
 
 
 def test_bad_input_names_the_culprit():
     with pytest.raises(ModelError, match="at least 3"):
-        roots_test(np.eye(3), 2)
+        roys_test(np.eye(3), 2)
     with pytest.raises(ModelError, match="square"):
-        roots_test(np.ones((2, 3)), 10)
+        roys_test(np.ones((2, 3)), 10)
     with pytest.raises(ModelError, match="not finite"):
-        roots_test(np.diag([1.0, np.nan]), 10)
+        roys_test(np.diag([1.0, np.nan]), 10)

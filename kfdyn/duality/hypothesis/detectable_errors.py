@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
-from kfdyn.duality.hypothesis.roys_test import root_limit
+from kfdyn.duality.hypothesis.roys_test import eigenvalue_limit
 from kfdyn.estimation.consistency.null_distributions import LikelihoodRatioNull, entry_score
 
 
@@ -152,7 +152,7 @@ def limits(Sigma: Array, n: int, tests: int, level: float = 1e-3, power: float =
         _range(variance_error(n, single, power) / np.diag(inverse)),
         _range(pairs),
         (int(seen.sum()), len(seen)),
-        root_error(d, n, level / tests, power),
+        direction_error(d, n, level / tests, power),
         whole_error(d, n, level / tests, power),
         power,
     )
@@ -180,14 +180,14 @@ def variance_error(n: int, p: float, power: float) -> float:
     return float(max(larger, smaller) - 1)
 
 
-def root_error(d: int, n: int, p: float, power: float) -> float:
+def direction_error(d: int, n: int, p: float, power: float) -> float:
     """Return the relative error in one direction v that the extreme eigenvalues of S reject at p, two-sided.
 
     They lie beyond v*Sv, which is χ²(n)/n times the ratio of true and claimed variance.
     """
     from scipy.stats import chi2
 
-    smallest, largest = (root_limit(p / 2, d, n, upper=upper) for upper in (False, True))
+    smallest, largest = (eigenvalue_limit(p / 2, d, n, upper=upper) for upper in (False, True))
     larger = n * largest / chi2.isf(power, n)
     smaller = chi2.ppf(power, n) / (n * max(smallest, np.finfo(float).tiny))
     return float(max(larger, smaller) - 1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from kfdyn.arrays import Array
 from kfdyn.duality.findings import Outcome
-from kfdyn.duality.hypothesis.roys_test import roots_test
+from kfdyn.duality.hypothesis.roys_test import roys_test
 from kfdyn.duality.monte_carlo import BINS, Moments, Plan, Sums, block_index
 from kfdyn.duality.noise_operators import Given
 from kfdyn.duality.quantities import QUANTITIES, Claim
@@ -142,7 +142,7 @@ def sharpest_tests(
     Σ⁻¹. So what tests one entry of 𝓜⁻¹ most sharply is the torque that the claim makes of the acceleration.
     """
     whitened = space.inside.T @ (sums.scatter / n) @ space.inside
-    smallest, largest, p = roots_test(whitened, n)
+    smallest, largest, p = roys_test(whitened, n)
     detail = f"variance between {max(smallest, 0.0):.4g} and {largest:.4g} of the claimed one, direction by direction"
     tests = [Outcome("low rank", (name,), largest, space.rank, p, detail)]
     if space.rank == len(space.inside):

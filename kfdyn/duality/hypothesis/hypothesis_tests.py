@@ -161,19 +161,21 @@ def _group(
     largest = float(values.max())
     if largest == 0:  # nothing varies
         return Group(names, 0.0, bound)
-    one = spaces[names[0]].inside  # the roots of all are the same
-    roots = np.asarray(np.linalg.eigvalsh(one.T @ moments.sums[names[0]].scatter @ one / n), float)
-    allowed = max(_rounding_of_ratio(roots, n, spaces[name], claimed[name], bound) for name in names)
+    one = spaces[names[0]].inside  # the eigenvalues of all are the same
+    eigenvalues = np.asarray(np.linalg.eigvalsh(one.T @ moments.sums[names[0]].scatter @ one / n), float)
+    allowed = max(_rounding_of_ratio(eigenvalues, n, spaces[name], claimed[name], bound) for name in names)
     return Group(names, float(np.ptp(values)) / largest, 2 * allowed / largest)
 
 
-def _rounding_of_ratio(roots: Array, n: int, space: Whitening, claim: Claim, bound: float) -> float:
+def _rounding_of_ratio(eigenvalues: Array, n: int, space: Whitening, claim: Claim, bound: float) -> float:
     """Bound the rounding of a likelihood ratio n(tr S − log det S − d); derived at `Group`."""
     terms = float(((space.inside * claim.units.terms[:, None]) ** 2).sum())
     formula = max(bound, ROUNDINGS * EPS * terms)
     mean = ROUNDINGS * EPS * float(np.sqrt(((space.inside * claim.units.means[:, None]) ** 2).sum()))
     astray = claim.covariance.deviation_along(space.outside) * np.sqrt(terms)
-    roots = np.maximum(roots, EPS * roots.max())
-    off = roots - 1
-    both = np.sqrt((off**2).sum()) + np.sqrt(((off / roots) ** 2).sum())
-    return float(n * (np.sqrt(len(roots)) * formula * both + 2 * (mean + astray) * np.sqrt((off**2 / roots).sum())))
+    eigenvalues = np.maximum(eigenvalues, EPS * eigenvalues.max())
+    off = eigenvalues - 1
+    both = np.sqrt((off**2).sum()) + np.sqrt(((off / eigenvalues) ** 2).sum())
+    return float(
+        n * (np.sqrt(len(eigenvalues)) * formula * both + 2 * (mean + astray) * np.sqrt((off**2 / eigenvalues).sum()))
+    )

@@ -14,15 +14,15 @@ _DEEP = 45.0  # e-foldings of the density after which nothing is left of a tail
 _POINTS = 1025
 
 
-class Roots(NamedTuple):
+class ExtremeEigenvalues(NamedTuple):
     """Extreme eigenvalues of a whitened sample covariance, and how unlikely they are.
 
     ``smallest`` and ``largest`` are its eigenvalues at both ends, both 1 for infinitely many samples; ``p_value`` is
-    the probability of roots as far out.
+    the probability of eigenvalues as far out.
 
     Examples
     --------
-    >>> roots_test(np.diag([1.0, 1.0, 1.3]), 2000).p_value < 1e-6
+    >>> roys_test(np.diag([1.0, 1.0, 1.3]), 2000).p_value < 1e-6
     True
     """
 
@@ -31,7 +31,7 @@ class Roots(NamedTuple):
     p_value: float
 
 
-def roots_test(S: ArrayLike, n: int) -> Roots:
+def roys_test(S: ArrayLike, n: int) -> ExtremeEigenvalues:
     """Test Cov = 1 by the largest and the smallest eigenvalue of the covariance S of n samples.
 
     An error of low rank, Σ = 1 + θvv*, moves one eigenvalue by θ and the likelihood ratio by nθ²/2 among d(d + 1)/2
@@ -46,23 +46,23 @@ def roots_test(S: ArrayLike, n: int) -> Roots:
 
     Returns
     -------
-    Roots
-        ``smallest``, ``largest``, and the two-sided ``p_value``, twice that of the less likely root.
+    ExtremeEigenvalues
+        ``smallest``, ``largest``, and the two-sided ``p_value``, twice that of the less likely one.
 
     Notes
     -----
-    With W = nS of d dimensions, the expected number of roots in dx beyond all the others is ::
+    With W = nS of d dimensions, the expected number of eigenvalues in dx beyond all the others is ::
 
         ρ(x) = √π x^((n−d−1)/2) e^(−x/2) |E det(x − W′)| / (2^((n+d−1)/2) Γ(n/2) Γ(d/2))
 
     where W′ has d − 1 dimensions and n − 1 samples, and E det(x − W′) is the monic Laguerre polynomial of degree d − 1
     and order n − d. The tail ∫ρ (the expected Euler characteristic of Kuriki and Takemura) is P but for
-    the chance that two roots lie there, far below a per cent of P where P < 0.01; where x is within the polynomial's
+    the chance that two lie there, far below a per cent of P where P < 0.01; where x is within the polynomial's
     zeros, p = 1. O(d³), and O(d) for each of the 1025 points of the integral.
 
     Examples
     --------
-    >>> round(roots_test([[1.2]], 100).p_value, 4)  # one dimension: χ²
+    >>> round(roys_test([[1.2]], 100).p_value, 4)  # one dimension: χ²
     0.1688
     """
     S = np.asarray(S, float)
@@ -74,13 +74,16 @@ def roots_test(S: ArrayLike, n: int) -> Roots:
             "whitened them, have"
         )
     if n < len(S):
-        raise ModelError(f"{n} samples of {len(S)} dimensions have roots that are 0; give at least {len(S)}")
-    root = np.linalg.eigvalsh(S)
-    tails = (root_tail(n * root[0], len(S), n, upper=False), root_tail(n * root[-1], len(S), n, upper=True))
-    return Roots(float(root[0]), float(root[-1]), min(1.0, 2 * min(tails)))
+        raise ModelError(f"{n} samples of {len(S)} dimensions have eigenvalues that are 0; give at least {len(S)}")
+    value = np.linalg.eigvalsh(S)
+    tails = (
+        eigenvalue_tail(n * value[0], len(S), n, upper=False),
+        eigenvalue_tail(n * value[-1], len(S), n, upper=True),
+    )
+    return ExtremeEigenvalues(float(value[0]), float(value[-1]), min(1.0, 2 * min(tails)))
 
 
-def root_tail(x: float, d: int, n: int, *, upper: bool) -> float:
+def eigenvalue_tail(x: float, d: int, n: int, *, upper: bool) -> float:
     """Return P(largest eigenvalue > x), or P(smallest < x), of a Wishart matrix of d dimensions and n samples.
 
     The integral is over singular values t = √x, of which the density 2tρ(t²) is smooth at 0: ρ itself is infinite there
@@ -90,7 +93,7 @@ def root_tail(x: float, d: int, n: int, *, upper: bool) -> float:
         return 0.0
     edge = float(np.sqrt(x))
     start = float(_log_density(np.array([edge]), d, n, upper)[0])
-    if np.isnan(start):  # among the other roots
+    if np.isnan(start):  # among the other eigenvalues
         return 1.0
     reach = 1e-3
     while True:
@@ -121,14 +124,14 @@ def _log_density(t: Array, d: int, n: int, upper: bool) -> Array:
     return np.asarray(constant + weight + value)
 
 
-def root_limit(p: float, d: int, n: int, *, upper: bool = True) -> float:
+def eigenvalue_limit(p: float, d: int, n: int, *, upper: bool = True) -> float:
     """Return the largest eigenvalue, of S, that has probability p; or the smallest."""
     from scipy.optimize import brentq
 
-    unit = (1.0 if upper else -1.0) * np.sqrt(2.0 / n)  # of log x: with n near d a smallest root may be 1e-10
+    unit = (1.0 if upper else -1.0) * np.sqrt(2.0 / n)  # of log x: with n near d a smallest one may be 1e-10
 
     def excess(z: float) -> float:
-        return float(np.log(max(root_tail(n * np.exp(unit * z), d, n, upper=upper), 1e-300) / p))
+        return float(np.log(max(eigenvalue_tail(n * np.exp(unit * z), d, n, upper=upper), 1e-300) / p))
 
     high = 2 * np.sqrt(d)
     while excess(high) > 0:

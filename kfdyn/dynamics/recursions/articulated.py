@@ -1,4 +1,4 @@
-"""Bodies as nodes of the filter: articulated body inertias and forces, one dof at a time.
+"""Bodies as nodes of the filter (ABA): articulated body inertias and forces, one dof at a time.
 
 What :mod:`kfdyn.estimation.recursions.node_update` calls a node is a body here, an output one dof of its hinge. z holds
 P η beforehand, so that ε is what THEORY section 3 calls SKO's.

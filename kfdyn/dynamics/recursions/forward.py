@@ -1,4 +1,4 @@
-"""Forward dynamics: one outward sweep, one gather, one scatter, on as many configurations as a vector has lanes."""
+"""Forward dynamics (ABA): an outward sweep, a gather and a scatter, on a configuration in every lane."""
 
 from kfdyn.dynamics.recursions.articulated import Filter
 from kfdyn.multibody.recursions.given import FORCES, GRAVITY, TAU, A, Q, V

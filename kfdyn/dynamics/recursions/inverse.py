@@ -1,4 +1,4 @@
-"""Inverse dynamics: one outward sweep of motion, one gather of forces (Newton–Euler; R86 section 7), in body frames.
+"""Inverse dynamics (RNEA; R86 section 7): an outward sweep of motion, a gather of forces, in body frames.
 
 Without articulated inertias nothing but vectors crosses a hinge, and turning five of them costs less than turning
 every body's inertia to the world's orientation: so this outward sweep is another than that of :mod:`.outward`.

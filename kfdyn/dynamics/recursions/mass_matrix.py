@@ -1,4 +1,4 @@
-"""The mass matrix by composite bodies: a gather of ℛ, then walks from each hinge to the root (SKO "mass-algorithm")."""
+"""The mass matrix by composite bodies (CRBA; SKO "mass-algorithm"): a gather of ℛ, then walks to the root."""
 
 from kfdyn.multibody.recursions.given import Q
 from kfdyn.multibody.recursions.hinges import zeros

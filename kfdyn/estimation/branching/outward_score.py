@@ -29,7 +29,7 @@ from kfdyn.estimation.branching.exact_score import (
     undo,
 )
 from kfdyn.estimation.branching.rows import adjoint, get_blocks, outer, put_blocks
-from kfdyn.estimation.branching.square_root_dual import solve_by_roots
+from kfdyn.estimation.branching.square_root_dual import solve_in_square_root_form
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.precision.cancellation import TOLERABLE, level_of_caller
 
@@ -110,7 +110,7 @@ def _for_score(post: OutwardPosterior) -> Dual:
     dual = post.dual
     if dual.leaves is not None or not _cancels(dual, post.model):
         return dual
-    return solve_by_roots(post.model, post.y.reshape(math.prod(post.y.shape[:-1]), post.y.shape[-1]))
+    return solve_in_square_root_form(post.model, post.y.reshape(math.prod(post.y.shape[:-1]), post.y.shape[-1]))
 
 
 def _cancels(dual: Dual, model: OutwardTree) -> bool:

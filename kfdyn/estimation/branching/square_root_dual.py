@@ -1,7 +1,7 @@
 """Solve the dual model in square-root form, every observed row a leaf: for very unequal informations.
 
 The dual model sums the informations C*C of rows and A*P⁺A of branches on a node. Where they differ by more than 1e10 in
-directions that are no trait's own, the smaller ones drown in that sum, and so would a root taken of it. A row is
+directions that are no trait's own, the smaller ones drown in that sum, and so would a factor of it. A row is
 therefore a leaf, a body of unit inertia that hangs on its node by φ = C*: then rows and branches are columns of one
 array, and nothing is squared. The leaf's force is −ρ, its smoothed error covariance N of the row (:mod:`.score`)::
 
@@ -47,8 +47,8 @@ def solve(model: OutwardTree, y: FloatArray, covariances: bool) -> Dual:
     try:
         dual = solve_dual(model, y, True)
     except (SingularError, ModelError):
-        return solve_by_roots(model, y)
-    return solve_by_roots(model, y) if _drowned(dual) else dual
+        return solve_in_square_root_form(model, y)
+    return solve_in_square_root_form(model, y) if _drowned(dual) else dual
 
 
 def _drowned(dual: Dual) -> bool:
@@ -70,7 +70,7 @@ def _drowned(dual: Dual) -> bool:
     return any(step.passed is not None for step in dual.solved)  # by a rank that rounding may have decided
 
 
-def solve_by_roots(model: OutwardTree, y: FloatArray) -> Dual:
+def solve_in_square_root_form(model: OutwardTree, y: FloatArray) -> Dual:
     """Build the dual model with its rows as leaves; smooth deviations from the mean until it stops moving."""
     tree, u, flat_roots = model.tree, np.repeat(model.mean[None], len(y), axis=0), model.root_cov is None
     about, ss, states = np.zeros_like(u), None, int((model.n**2).sum())

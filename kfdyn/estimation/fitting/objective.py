@@ -235,8 +235,9 @@ def by_differences(
 def _slope(
     scores: Sequence[Any], model: Any, there: Any, up: float, back: Any, down: float
 ) -> tuple[float, float, float]:
-    """How unlike the slopes to two neighbours are and how much of them rounding, as shares of ⟨∂ℓ/∂blocks, slope of the
-    blocks⟩; and that.
+    """Return how unlike the slopes to two neighbours are, how much of them is rounding, and ⟨∂ℓ/∂blocks, slope⟩.
+
+    The first two are shares of the last.
 
     The slope is that of the parabola through three models; entries count by what the likelihood makes of them, and
     what rounding leaves of a difference does not.

@@ -41,7 +41,7 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
         Which outputs are measured; all if not given.
     method : {"block", "univariate", "square_root"}
         How a vector measurement is processed: by the Cholesky factor of D(k), or output by output with scalar
-        divisions only (PART: mass-less bodies). Same answers. "square_root" carries roots of the covariances, at up to
+        divisions only (PART: mass-less bodies). Same answers. "square_root" carries their factors, at up to
         four times the cost (``kfdyn bench forms``), for models in which variances differ by more than 1e10.
 
     Returns
@@ -58,7 +58,8 @@ def riccati(ss: StateSpace, observed: BoolArray | None = None, method: Method = 
 
     Notes
     -----
-    O(N) time and memory: about 3n³ + O(n²m) flops a node. Sources: R86 (8.2)–(8.9), SKO "riccati-gather".
+    O(N) time and memory: about 3n³ + O(n²m) flops a node. Where R is small beside D, a step of refinement gives P⁺ the
+    digits of the Joseph form. Sources: R86 (8.2)–(8.9), SKO "riccati-gather".
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The square-root form of the filter and the smoother: roots of covariances, never the covariances themselves."""
+"""The square-root form of the filter and the smoother: factors of covariances, never the covariances themselves."""
 
 from __future__ import annotations
 

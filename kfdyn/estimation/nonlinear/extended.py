@@ -1,4 +1,4 @@
-"""The extended Kalman filter: linearise at the mean, update, move the mean, carry its covariance along."""
+"""The extended Kalman filter (EKF): linearise at the mean, update, move the mean, carry its covariance along."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def moved(model: NonlinearModel, x: FloatArray, step: Update) -> Corrected:
 def extended_kalman_filter(
     model: NonlinearModel, y: Any, u: Any = None, *, prior: Any = None, **inputs: Any
 ) -> NonlinearFiltered:
-    """Run the extended Kalman filter.
+    """Run the extended Kalman filter (EKF).
 
     ::
 

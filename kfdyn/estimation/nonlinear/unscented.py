@@ -1,4 +1,4 @@
-"""The unscented Kalman filter: moments by sigma points, on the manifold where there is one."""
+"""The unscented Kalman filter (UKF): moments by sigma points, on the manifold where there is one."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def unscented_kalman_filter(
     points: SigmaPoints | None = None,
     **inputs: Any,
 ) -> NonlinearFiltered:
-    """Run the unscented Kalman filter: no Jacobians, and means and covariances right to second order.
+    """Run the unscented Kalman filter (UKF): no Jacobians, moments right to second order.
 
     ::
 

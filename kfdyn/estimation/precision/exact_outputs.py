@@ -29,7 +29,7 @@ def output_below_rounding(cov: Riccati, method: Method) -> int | None:
 
         E(p) = Σ_k φ τ̄ E(k) τ̄*φ* + diag X(p),     X(p) = Q_ii(p) + (Σ_k |φ| (s + |G|(|H|s + √R_aa)))²
 
-    and s² = P⁺_ii. D is positive definite beyond doubt if c ε (H E H* + R_aa) is less. Roots have errors of ε
+    and s² = P⁺_ii. D is positive definite beyond doubt if c ε (H E H* + R_aa) is less. Factors have errors of ε
     themselves, so ε² stands there, but for those taken of a singular Q or R. Outputs measured one by one leave errors
     of P, not of P⁺: what is done for the later ones does not clean up behind the first.
 

@@ -1,4 +1,4 @@
-"""The smoothed covariance in Rauch–Tung–Striebel form, for nodes where the Bryson–Frazier form cancels."""
+"""The smoothed covariance in Rauch–Tung–Striebel form (RTS), for nodes where the Bryson–Frazier form cancels."""
 
 from kfdyn.estimation.recursions.costate_covariances import cancelled
 from kfdyn.estimation.recursions.linalg.matrices import Block, Column, Identity, Turned, add_congruence, multiply

@@ -1,4 +1,4 @@
-"""The search for a plan: Newton's method, each step a linear-quadratic problem and a rollout under its law."""
+"""The search for a plan: Newton's method (DDP, iLQR), each step a linear-quadratic problem and a rollout of its law."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def _prepare():
 
 
 class Code(NamedTuple):
-    """What a compiled function is made from.
+    """Recipe of a compiled function.
 
     ``write`` writes it: it is called with what it sees of the ``arguments``, kinds of :mod:`wrapper`, and returns an
     integer, None for 0. ``module`` is the name of the module whose sources it is written from, ``key`` all else that it

@@ -44,7 +44,7 @@ class Filtered(NamedTuple):
 
 
 class Smoothed(NamedTuple):
-    """What the smoothing stage computes; lists indexed 0 to N as in the paper.
+    """Results of the smoothing stage; lists indexed 0 to N as in the paper.
 
     Attributes
     ----------

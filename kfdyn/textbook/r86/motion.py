@@ -15,7 +15,7 @@ from kfdyn.textbook.r86.links import Arm, Link, change_of_frame, spatial_inertia
 
 
 class Chain(NamedTuple):
-    """What sections 6 to 10 work on: an arm in one state. Lists are indexed 1 to N as in the paper; slot 0 is joint 0.
+    """An arm in one state, for sections 6 to 10. Lists are indexed 1 to N as in the paper; slot 0 is joint 0.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Arrays made triangular from the right by reflections, in memory: of one node, or of several side by side in lanes.
+"""Make arrays triangular from the right by Householder reflections, in memory, of one node or several in lanes.
 
 A column keeps digits in proportion to its own size, not to that of the largest one, if each reflection has the largest
 number of its row at its head (Cox and Higham 1998). So columns are exchanged, but only where they are *graded*, that is

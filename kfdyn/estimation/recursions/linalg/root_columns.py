@@ -1,4 +1,4 @@
-"""Roots of covariances as columns in registers: the arithmetic of a node whose size is known while code is written.
+"""Factors of covariances as columns in registers: the arithmetic of a node whose size is known in the code.
 
 A root is a list of columns, each one machine register with a row in every lane. A reflection is then the same few
 operations on each column, and rows never meet. What it waits for is what it costs: a root and a division, row by row.

@@ -1,4 +1,4 @@
-"""Lower triangular roots of covariances, by elimination, of one block or of several in lanes; and solutions."""
+"""Lower triangular factors of covariances (Cholesky), of one block or of several in lanes; and solutions."""
 
 import math
 

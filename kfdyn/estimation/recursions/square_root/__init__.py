@@ -1,1 +1,1 @@
-"""The gather and the scatter of roots of covariances."""
+"""The gather and the scatter of factors of covariances."""

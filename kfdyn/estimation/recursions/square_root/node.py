@@ -1,4 +1,4 @@
-"""Products and sums of stored roots: in registers where sizes are known while code is written, else in memory."""
+"""Products and sums of stored factors: in registers where sizes are known in the code, else in memory."""
 
 from kfdyn.estimation.recursions.linalg.reflections import Array, triangularise
 from kfdyn.estimation.recursions.linalg.root_columns import absorb, product, put_square

@@ -1,4 +1,4 @@
-"""The scatter of the square-root form: smoothed states, and roots of their covariances (THEORY section 14).
+"""The scatter of the square-root form: smoothed states, and factors of their covariances (THEORY section 14).
 
 With s the sum that a parent's state was after child k was added to it, s' before, and M, Z, M', Z' of
 :mod:`~.steps`::

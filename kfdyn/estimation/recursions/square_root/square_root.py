@@ -1,4 +1,4 @@
-"""The gather of the square-root form: arrays triangularised from the right by reflections (THEORY section 14).
+"""The gather of the square-root form: arrays made triangular by Householder reflections (THEORY section 14).
 
 It does not stand on the page, and cannot: the page is written in P h*, P − g u*, φP⁺φ* *added* to a parent's sum. A
 root has no such sum. Its children are more columns of one array, a measurement and a prediction are the same act on it,
