@@ -1,4 +1,20 @@
-"""Compare estimation with dynamics: dictionary, identities, cross-check, atlas of results."""
+"""Compare estimation with dynamics: dictionary, identities, cross-check, atlas of results.
+
+Parameters
+----------
+ss : StateSpace
+    The model.
+cov : Covariances
+    Its covariances, if they are at hand.
+groups : sequence of arrays
+    Its groups of one unit, if they are at hand, see :func:`unit_groups`.
+names : sequence of str
+    Names of its outputs.
+claimed : mapping of Claim
+    Means and covariances that are claimed, by quantity.
+samples : int
+    Number of samples.
+"""
 
 from kfdyn.duality.atlas import Result, atlas
 from kfdyn.duality.cross_check import cross_check

@@ -120,15 +120,11 @@ def take_claims(
         By quantity.
     own : mapping of Claim
         What theory says: means, and units where a variance is 0.
-    ss : StateSpace
-        The model.
     bound : float
         Rounding bound; an array that is symmetric up to it, in its own precision, is made symmetric.
     samples : int
         Number of samples to come; an array whose triangles they cannot tell apart is made symmetric, and the note says
         so. What differs more is left as it is, for the tests to name.
-    names : sequence of str
-        Names of the outputs.
     """
     taken, notes = {}, {}
     for name, value in claimed.items():

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.duality.identities import IDENTITIES
 from kfdyn.dynamics import as_estimation
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import KfdynError
@@ -279,20 +278,3 @@ def dictionary_table(rows: list[Row] | None = None, title: str = "") -> Table:
     for row in rows or (entry.names for entry in DICTIONARY):
         table.add_row(*(Text(printable(cell)) for cell in row))
     return table
-
-
-def dictionary_markdown() -> str:
-    """Write the dictionary as a Markdown table, for the documentation."""
-    lines = ["| symbol | estimation | multibody dynamics | control | code |", "|---|---|---|---|---|"]
-    lines += [f"| {' | '.join(e.names)} | {chr(96) + e.code + chr(96) if e.code else 'not yet'} |" for e in DICTIONARY]
-    return "\n".join(lines) + "\n"
-
-
-def identities_markdown() -> str:
-    """Write the identities as a Markdown table, for the documentation."""
-    lines = ["| name | statement | holds | atlas |", "|---|---|---|---|"]
-    lines += [
-        f"| `{one.name}` | {one.statement} | {'R = 0' if one.exact_only else 'any R'} | {one.source} |"
-        for one in IDENTITIES.values()
-    ]
-    return "\n".join(lines) + "\n"

@@ -72,11 +72,6 @@ def _identity(statement: str, source: str, exact_only: bool = False) -> Callable
 def identity_residuals(ss: StateSpace) -> dict[str, float]:
     """Return the residuals of all identities that apply to a model; those for R = 0 only if R is.
 
-    Parameters
-    ----------
-    ss : StateSpace
-        The model.
-
     Returns
     -------
     dict of str to float
@@ -102,11 +97,6 @@ def identity_residuals(ss: StateSpace) -> dict[str, float]:
 
 def identity_tolerance(ss: StateSpace) -> float:
     """Return the residual above which an identity fails: 1e-9, or what rounding does to 𝓜⁻¹ if that is more.
-
-    Parameters
-    ----------
-    ss : StateSpace
-        The model.
 
     Returns
     -------

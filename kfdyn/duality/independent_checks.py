@@ -112,8 +112,6 @@ def filterpy_party(ss: StateSpace, T: Array, claimed: Mapping[str, Claim], toler
 
     Parameters
     ----------
-    ss : StateSpace
-        The model.
     T : (Σm,)
         One measurement vector.
     claimed : mapping of Claim

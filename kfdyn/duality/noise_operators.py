@@ -126,11 +126,6 @@ def noise_maps(ss: StateSpace) -> dict[str, Operator]:
                                 x − x̂ = (x − z) − Pψ*H*D⁻¹ε
         ε = Le, D = LL*:        z = φKε    ν = D⁻¹ε        λ = ψ*H*ν             a = (1 − HψK)*ν
 
-    Parameters
-    ----------
-    ss : StateSpace
-        The model.
-
     Returns
     -------
     dict of Operator

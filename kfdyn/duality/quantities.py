@@ -115,11 +115,6 @@ def claims(ss: StateSpace) -> dict[str, Claim]:
 
     The means of z, ε and ν are those of the filter of THEORY (3), in which η waits for the smoother.
 
-    Parameters
-    ----------
-    ss : StateSpace
-        The model.
-
     Returns
     -------
     dict of Claim
@@ -201,8 +196,6 @@ def component_names(ss: StateSpace, on_states: bool = False, outputs: Sequence[s
 
     Parameters
     ----------
-    ss : StateSpace
-        The model.
     on_states : bool
         Stacked like states, or like outputs.
     outputs : sequence of str, optional

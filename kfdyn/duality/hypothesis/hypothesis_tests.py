@@ -41,8 +41,6 @@ def judge(
     theirs : collection of str
         Quantities whose covariance is somebody's array: to be judged by samples alone, so that they share no
         statistic with the others, and by the sharpest tests of one entry and of an error of low rank.
-    names : sequence of str
-        Names of the outputs.
 
     Notes
     -----

@@ -52,11 +52,6 @@ class NaturalUnits(NamedTuple):
 def natural_units(ss: StateSpace) -> NaturalUnits:
     """Choose units by the prior deviations of the model.
 
-    Parameters
-    ----------
-    ss : StateSpace
-        The model.
-
     Notes
     -----
     O(N).
@@ -74,11 +69,6 @@ def in_natural_units(ss: StateSpace) -> StateSpace:
 
     An identity between operators holds in all units, but its residual is measured by the largest entry: moments of
     micrometres would drown in the rounding of forces.
-
-    Parameters
-    ----------
-    ss : StateSpace
-        The model; its known inputs are left out.
 
     Notes
     -----

@@ -34,8 +34,6 @@ def expect_inverse(ss: StateSpace, bound: float) -> None:
 
     Parameters
     ----------
-    ss : StateSpace
-        The model.
     bound : float
         What :func:`~kfdyn.duality.tolerance.rounding.rounding_bound` says of it.
     """
@@ -65,15 +63,6 @@ def expect_deviations(claimed: Mapping[str, Claim], samples: int, names: Sequenc
     e does to T it does to every linear image of T, a = 𝓜⁻¹T and λ and ν and ε among them: no more than
     √(e*𝓜⁻¹e) ≤ Σ_j √(𝓜⁻¹_jj) |e_j| deviations in any direction, the same way in all samples. The mean of n samples
     has a deviation 1/√n; an error of that size would be taken for a wrong mean.
-
-    Parameters
-    ----------
-    claimed : mapping of Claim
-        What theory says of the model.
-    samples : int
-        Number of samples n.
-    names : sequence of str
-        Names of the outputs.
     """
     inverse = np.concatenate([np.zeros(0), *(np.diag(block) for block in claimed["a"].covariance.diagonal)])
     astray = ROUNDINGS * EPS * np.sqrt(inverse.clip(0)) * claimed["T"].units.means

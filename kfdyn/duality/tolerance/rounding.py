@@ -68,10 +68,6 @@ def units(ss: StateSpace, cov: Covariances, means: Mapping[str, Array], bound: f
 
     Parameters
     ----------
-    ss : StateSpace
-        The model.
-    cov : Covariances
-        Its covariances.
     means : mapping of (d,)
         Its means, by quantity.
     bound : float, optional
@@ -189,15 +185,6 @@ def rounding_bound(ss: StateSpace, cov: Covariances | None = None, groups: Seque
 
     To these a sweep adds ε times the terms it adds up, the ``terms`` of :func:`units`: levers times accelerations of
     the parent, forces times levers of the children. So an entry of a covariance may be off by 64 εκ terms_i terms_j.
-
-    Parameters
-    ----------
-    ss : StateSpace
-        The model.
-    cov : Covariances, optional
-        Its covariances, if they are at hand.
-    groups : sequence of arrays, optional
-        What :func:`~kfdyn.duality.tolerance.unit_groups.unit_groups` says, if it is at hand.
 
     Returns
     -------

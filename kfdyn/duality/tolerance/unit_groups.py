@@ -26,11 +26,6 @@ def unit_groups(ss: StateSpace) -> list[Starts]:
 
     In any other node every component has its own unit, for nothing is known of it.
 
-    Parameters
-    ----------
-    ss : StateSpace
-        The model.
-
     Returns
     -------
     list of arrays of int
