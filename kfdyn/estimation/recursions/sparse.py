@@ -1,6 +1,7 @@
 """Matrices and rows that are mostly zeros, by their entries: products with them, along rows of memory or in lanes."""
 
-from kfdyn.estimation.recursions.linalg.matrices import Turned, add_scaled
+from kfdyn.estimation.recursions.linalg import tiles
+from kfdyn.estimation.recursions.linalg.matrices import add_scaled, reflect
 from kfdyn.sweeps.control_flow import if_, loop
 
 
@@ -18,15 +19,14 @@ class Sparse:
     def congruence(self, out, S, spare):
         """out = F S F*, exactly symmetric; S is lost, ``spare`` is for a matrix like it."""
         self.multiply(spare, S)
+        n = S.shape[0]
         if S.count > 1:
-            for i in loop(S.shape[0]):
+            for i in loop(n):
                 self._combine(Lower(out, i, i), i, lambda k: Lower(spare, k, i))  # noqa: B023
         else:  # a transpose, so that all goes along rows of memory
-            S.copy(Turned(spare))
+            tiles.turn(S.place, spare.place, n, n)
             self.multiply(out, S)
-        for i in loop(S.shape[0]):
-            for j in loop(i):
-                out[j, i] = out[i, j]
+        reflect(out)
 
     def _combine(self, to, i, source):
         """Make it Σ_j F_ij source(j)."""
@@ -73,6 +73,10 @@ class Picked:
 
     def __setitem__(self, place, value):
         self.A[self._there(place)] = value
+
+    def line(self, i):
+        """Row i of them."""
+        return self.A.line(self.places[i])
 
     def _there(self, place):
         return (self.places[place[0]], place[1]) if isinstance(place, tuple) else self.places[place]

@@ -7,7 +7,7 @@ algorithm, three kernels.
 
 from kfdyn.estimation.recursions.linalg import small_blocks, tiles
 from kfdyn.estimation.recursions.linalg.small_blocks import Row, combination, exact_pair, mirrored
-from kfdyn.sweeps.control_flow import loop
+from kfdyn.sweeps.control_flow import if_else, loop
 from kfdyn.sweeps.trace_context import FAST, IN_ORDER, LANEWISE, arithmetic
 from kfdyn.sweeps.values import broadcast, unboxed, where
 from kfdyn.sweeps.variables import local
@@ -158,11 +158,17 @@ def combine(y, x, A):
             y.set_row(combination(x.numbers(), [A.row(l) for l in range(A.shape[0])]))
         return
     r, n = A.shape
-    for j in loop(n):
-        s = nothing(x, A)
-        for i in loop(r):
-            s += x[i] * A[i, j]
-        y[j] = s
+    for wide in if_else(n >= tiles.PANEL) if max(x.count, A.count) == 1 else (False,):
+        if wide:  # along rows of memory
+            y.clear()
+            for i in loop(r):
+                add_scaled(y, y, x[i], A.line(i))
+            continue
+        for j in loop(n):
+            s = nothing(x, A)
+            for i in loop(r):
+                s += x[i] * A[i, j]
+            y[j] = s
 
 
 @arithmetic(FAST)
@@ -196,10 +202,22 @@ def subtract_outer(out, base, x, y):
         out.set_rows(mirrored([base.row(i) - c * row for i, c in enumerate(x.numbers())]))
         return
     for i in loop(x.size):
+        c = x[i]
         for j in loop(i + 1):
-            s = base[i, j] - x[i] * y[j]
-            out[i, j] = s
-            out[j, i] = s
+            out[i, j] = base[i, j] - c * y[j]
+    reflect(out)
+
+
+def reflect(S):
+    """The upper triangle of S becomes that of the lower one: by tiles where a column is long."""
+    n = S.shape[0]
+    for tiled in if_else(n >= tiles.PANEL) if S.count == 1 else (False,):
+        if tiled:
+            tiles.mirror(S.place, n)
+            continue
+        for i in loop(n):
+            for j in loop(i):
+                S[j, i] = S[i, j]
 
 
 @arithmetic(IN_ORDER)
