@@ -22,7 +22,7 @@ from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
 from kfdyn.estimation.series.component import Bound, Matrices, Part, added
-from kfdyn.estimation.series.constant_model_likelihood import QuickSeries, resolve
+from kfdyn.estimation.series.constant_model_likelihood import QuickSeries, coefficients, resolve
 from kfdyn.estimation.series.diffuse_scale import Widths
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Builder:
         if self.flat.size and known.any():
             X = self._widths.seen
             X = np.ldexp(X, -np.frexp(np.abs(X[known]).max(axis=0))[1])  # by powers of 2, which round nothing
-            best = np.linalg.lstsq(X[known], rows[:, known].T)[0]
+            best = coefficients(X[known], rows[:, known].T)
             out = (rows - (X.astype(np.longdouble) @ best).T).astype(float).reshape(T.shape)
         self._about = {**dict(list(self._about.items())[-15:]), id(T): (T, out)}
         return out

@@ -14,8 +14,6 @@ from kfdyn.errors import SingularError
 from kfdyn.estimation.model.blocks import FloatArray, offsets_of
 from kfdyn.estimation.series.component import Matrices
 
-RESOLVED = 1e-12  # of a flat state's column, by which it must differ from those before it: below is rounding
-
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -122,27 +120,28 @@ class QuickSeries:
 
 
 class Resolved(NamedTuple):
-    """Least squares for the flat states: X = Q R of their whitened columns, Q*e, and e + Xδ̂ (steps, series)."""
+    """Least squares for the flat states, X = Q R: e + Xδ̂ and Q beside each other, (steps, series + d); Q*e; R."""
 
-    orthogonal: FloatArray
-    triangle: FloatArray
+    left: FloatArray
     along: FloatArray
-    fitted: FloatArray
+    triangle: FloatArray
 
     def llf(self, measurements: int, logdet: float) -> float:
         """Return ℓ of so many measurements; ``logdet`` is that of the finite model, summed over the series."""
-        S = self.fitted.shape[1]
-        logdet += 2.0 * S * float(np.log(np.abs(np.diagonal(self.triangle))).sum())
-        return -0.5 * (measurements * _LOG_2PI + logdet + float(np.vdot(self.fitted, self.fitted)))
+        S = self.along.shape[1]
+        logdet += 2.0 * S * float(np.log(np.diagonal(self.triangle)).sum())
+        return -0.5 * (measurements * _LOG_2PI + logdet + float(np.square(self.left[:, :S]).sum()))
 
     def mixed(self) -> FloatArray:
         """Return whitened innovations at the flat states' posterior mean, and along its spread, for each series."""
-        S = self.fitted.shape[1]
-        return np.concatenate([self.fitted, self.orthogonal if S == 1 else np.sqrt(S) * self.orthogonal], axis=1)
+        S = self.along.shape[1]
+        if S > 1:
+            self.left[:, S:] *= np.sqrt(S)
+        return self.left
 
     def mix(self) -> FloatArray:
         """Return the matrix by which all rows of a batch are multiplied to the same end."""
-        S, d = self.fitted.shape[1], len(self.triangle)
+        d, S = self.along.shape
         inverse = np.linalg.inv(self.triangle)
         out = np.eye(S + d)
         out[:S, S:] = -self.along.T @ inverse.T  # δ̂
@@ -150,27 +149,40 @@ class Resolved(NamedTuple):
         return out
 
 
-def resolve(e: FloatArray, S: int) -> Resolved:
-    """Fit the flat states of S series to whitened innovations (steps, S + d), whose last columns are those of δ.
+def least_squares(e: FloatArray, S: int) -> Resolved:
+    """Fit the columns of e (steps, S + d) behind the first S to these; R_jj is not finite where one is dependent.
 
-    Whether a state is resolved is asked of its own column, whatever its unit.
+    Whether it is is asked of the column alone, whatever its unit.
     """
-    own, X = e[:, :S], e[:, S:]
-    d = X.shape[1]
-    if d == 0:
-        return Resolved(X, X[:0], np.zeros((0, S)), own)
-    if d == 1:  # the usual level: LAPACK takes longer than the filter
-        size = np.sqrt(X.T @ X)
-        orthogonal, triangle = X / (size if size[0, 0] > 0.0 else 1.0), size
-        resolved = size[0, 0] > 0.0
-    else:
-        orthogonal, triangle = np.linalg.qr(X)
-        diagonal, norms = np.abs(np.diagonal(triangle)), np.sqrt((triangle * triangle).sum(axis=0))
-        resolved = len(diagonal) == d and bool((diagonal > RESOLVED * norms).all())
-    if not resolved:
+    from kfdyn.estimation.recursions.linalg.orthonormal import Room, orthonormalise
+
+    steps, width = e.shape
+    d = width - S
+    left, products = np.array(e, order="C"), np.empty((d, width))
+    orthonormalise(left.reshape(-1), steps, d, products.reshape(-1), np.empty(Room.size(steps, width, d)))
+    return Resolved(left, products[:, :S], np.triu(products[:, S:]))
+
+
+def resolve(e: FloatArray, S: int) -> Resolved:
+    """Fit the flat states of S series to whitened innovations (steps, S + d), whose last columns are those of δ."""
+    found = least_squares(e, S)
+    if not np.isfinite(np.diagonal(found.triangle)).all():
         raise SingularError(
-            f"the data do not resolve the {d} states of which nothing is known: there are too few measurements "
-            "for this model, or two of its parts say the same"
+            f"the data do not resolve the {len(found.triangle)} states of which nothing is known: there are too few "
+            "measurements for this model, or two of its parts say the same"
         )
-    along = orthogonal.T @ own
-    return Resolved(orthogonal, triangle, along, own - orthogonal @ along)
+    return found
+
+
+def coefficients(X: FloatArray, y: FloatArray) -> FloatArray:
+    """Multiples (d, S) of the columns of X that are nearest to those of y; 0 of a dependent one."""
+    best, free = np.zeros((X.shape[1], y.shape[1])), np.arange(X.shape[1])
+    while True:
+        found = least_squares(np.concatenate([y, X[:, free]], axis=1), y.shape[1])
+        good = np.isfinite(np.diagonal(found.triangle))
+        if good.all():
+            break
+        free = free[good]
+    for j in range(free.size)[::-1]:
+        best[free[j]] = (found.along[j] - found.triangle[j, j + 1 :] @ best[free[j + 1 :]]) / found.triangle[j, j]
+    return best

@@ -47,7 +47,7 @@ class Widths:
         self.stationary = _inverse(square.sum(axis=0))
         least = np.min(variances, axis=1, initial=np.inf, where=variances > 0.0)
         nowhere = np.where(np.isfinite(least), least, 0.0)[:, None] * self.stationary  # seen where V is 0 alone
-        known = _inverse(variances) @ square
+        known = np.einsum("pk,kn->pn", _inverse(variances), square)  # no BLAS, whose threads change digits
         self.shares = np.where(known > 0.0, _inverse(known), nowhere)
 
     def __call__(self, theta: FloatArray, sum_: Matrices) -> FloatArray:
