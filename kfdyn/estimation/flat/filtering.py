@@ -16,8 +16,9 @@ import numpy as np
 
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.flat.phase import Phase, phase_of, whitened
-from kfdyn.estimation.flat.prior import Columns, columns_of, finite_model
+from kfdyn.estimation.flat.prior import TOGETHER, Columns, columns_of, finite_model
 from kfdyn.estimation.inference.filter_covariances import BoolArray, Method, Riccati
+from kfdyn.estimation.inference.filter_sweep import sweep
 from kfdyn.estimation.inference.filtered import Filtered, FilterWords, filtered
 from kfdyn.estimation.inference.riccati import riccati
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
@@ -142,6 +143,19 @@ class FlatFiltered(FilterWords):
     def P_plus_inf(self) -> Blocks:
         """Part of the updated covariance that is multiplied by κ → ∞."""
         return self._phase.P_plus_inf
+
+    def at_end(self, count: int) -> tuple[FloatArray, FloatArray]:
+        """Mean and covariance of the last ``count`` states of a chain, of which no later one is measured."""
+        mean, cov = self.finite.at_end(count)
+        n, own = mean.shape[-1], self.columns
+        columns = np.empty((self.layout.most, count, n))
+        for first in range(0, len(columns), TOGETHER):
+            some = slice(first, first + TOGETHER)
+            assert own.xi is not None
+            z_plus = sweep(own.covariances, own.T, own.xi[some], None, states=True)[3]
+            columns[some] = z_plus[:, -count * n :].reshape(-1, count, n)
+        spread = np.tensordot(columns, self.fit.W[0], axes=(0, 0))
+        return mean + np.tensordot(self.fit.delta[0, 0], columns, 1), cov + spread @ spread.transpose(0, 2, 1)
 
     @cached_property
     def eps(self) -> FloatArray:

@@ -27,7 +27,7 @@ class FlatScore(Score):
     @cached_property
     def logdet_Q(self) -> Blocks:
         """∂ log det 𝓜/∂Q(k) = Λ(k) in the limit."""
-        return self.smooth._covariances.Lambda
+        return self.smooth.costate_covariances
 
     @cached_property
     def logdet_R(self) -> Blocks:

@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kfdyn.estimation.inference.riccati import riccati
 from kfdyn.estimation.model.blocks import FloatArray, IntArray
 from kfdyn.estimation.model.overflow import expect_finite_blocks
 from kfdyn.estimation.model.state_space import StateSpace
-from kfdyn.estimation.operators.closed_form_covariances import Covariances
 from kfdyn.estimation.operators.model_operators import Operators
+
+TOGETHER = 16  # flat components at a time, where all would take memory
 
 
 class Columns(NamedTuple):
@@ -80,19 +82,19 @@ def finite_model(ss: StateSpace, s: FloatArray | None = None) -> tuple[StateSpac
 def _scales(ss: StateSpace) -> FloatArray:
     assert ss.flat is not None
     plain = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi, ss.H.flat, ss.Q.flat, ss.R.flat)
-    op = Operators(plain)
-    columns = columns_of(ss)
-    with np.errstate(over="ignore", invalid="ignore"):  # refused below
-        response = (op.H @ op.phi).forward(columns.rows(ss.n_states))  # (d, Σm)
-        square, spread = response**2, Covariances(plain).T.diagonal
+    op, columns = Operators(plain), columns_of(ss)
+    some = (columns.place[:, i : i + TOGETHER] for i in range(0, columns.most, TOGETHER))
+    with np.errstate(over="ignore"):  # refused below
+        rows = [(op.H @ op.phi).forward(columns._replace(place=own).rows(ss.n_states)) ** 2 for own in some]
+    square = np.concatenate([np.empty((0, ss.n_outputs)), *rows])
     expect_finite_blocks(ss.tree, "the square of what T sees of a flat prior", ss.output_blocks(square), ss.tree.order)
-    expect_finite_blocks(ss.tree, "the covariance of T", spread, ss.tree.order)
+    spread = riccati(plain, np.zeros(ss.n_outputs, dtype=bool)).D  # with nothing seen it is the covariance of T
     variance = spread.diagonals()
     weight = np.where(variance > 0.0, 1.0 / np.where(variance > 0.0, variance, 1.0), 0.0)
     s = np.zeros(ss.n_states)
-    for i, place in enumerate(columns.place.T):
-        information = np.bincount(columns.of_output, square[i] * weight, minlength=place.size)
-        exact = np.bincount(columns.of_output, square[i], minlength=place.size)
+    for seen, place in zip(square, columns.place.T):
+        information = np.bincount(columns.of_output, seen * weight, minlength=place.size)
+        exact = np.bincount(columns.of_output, seen, minlength=place.size)
         value = np.where(information > 0.0, information, np.where(exact > 0.0, exact, 1.0))
         s[place[place >= 0]] = 1.0 / np.sqrt(value[place >= 0])
     return s

@@ -9,7 +9,6 @@ import numpy as np
 
 from kfdyn.estimation.flat.filtering import FlatFiltered
 from kfdyn.estimation.inference.factor import InnovationsFactor
-from kfdyn.estimation.inference.filter_covariances import SmoothedCovariances
 from kfdyn.estimation.inference.smoothed import Smoothed, smoothed
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray
 
@@ -56,26 +55,26 @@ class FlatSmoothed(Smoothed):
     def _put_back(self, own: Blocks, columns: Blocks) -> Blocks:
         return self.ss.state_blocks(restored(self.flat, own.flat, columns.flat, self.flat.layout.of_state))
 
-    @cached_property
-    def _covariances(self) -> SmoothedCovariances:
-        known = self.finite.filt.covariances.smoothed
-        of, at = self.flat.layout.of_state, self.ss.arrays.state
-        x, costate = (spread(self.flat, blocks.flat, of) for blocks in (self.columns.x, self.columns.costate))
-        return SmoothedCovariances(
-            add_products(known.Lambda, costate, at, costate, at, -1.0), add_products(known.S, x, at, x, at, 1.0)
-        )
-
     @property
     def Lambda(self) -> Blocks:
         """Covariance Λ(k) of the co-state λ(k), (n_k, n_k)."""
         self._expect_covariances()
-        return self._covariances.Lambda
+        return self.costate_covariances
 
-    @property
+    @cached_property
+    def costate_covariances(self) -> Blocks:
+        """Λ(k), whether or not covariances are asked for: the score is made of them."""
+        return self._with_columns(self.finite.filt.covariances.Lambda, self.columns.costate, -1.0)
+
+    @cached_property
     def S(self) -> Blocks:
         """Covariance S(k) of the smoothed error, (n_k, n_k)."""
         self._expect_covariances()
-        return self._covariances.S
+        return self._with_columns(self.finite.filt.covariances.smoothed.S, self.columns.x, 1.0)
+
+    def _with_columns(self, known: Blocks, columns: Blocks, sign: float) -> Blocks:
+        own, at = spread(self.flat, columns.flat, self.flat.layout.of_state), self.ss.arrays.state
+        return add_products(known, own, at, own, at, sign)
 
     @cached_property
     def inverse_blocks(self) -> Blocks:

@@ -166,6 +166,12 @@ class Filtered(FilterWords):
         """Updated state z⁺(k), (..., n_k): its own output included."""
         return self._states[1]
 
+    def at_end(self, count: int) -> tuple[FloatArray, FloatArray]:
+        """Mean and covariance of the last ``count`` states of a chain, of which no later one is measured."""
+        n = int(self.ss.n[-1])
+        mean, cov = self.z_plus.flat[-count * n :], self.P_plus.flat[-count * n * n :]
+        return mean.reshape(count, n), cov.reshape(count, n, n)
+
     @cached_property
     def eps_centered(self) -> FloatArray:
         """Innovations with mean zero, ε − HPφ*η: these are white, with covariance D, for any η (THEORY section 3)."""

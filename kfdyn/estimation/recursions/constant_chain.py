@@ -53,6 +53,13 @@ class Measured(NamedTuple):
     noise: Any
 
 
+class Last(NamedTuple):
+    """Where a gather ends: P⁺ and the means of all rows (n, rows)."""
+
+    P: Any
+    means: Any
+
+
 class Asked(NamedTuple):
     """Sums over steps, all 0 at first: Σλλ* and ΣΛ over steps 1 …, then Σa² and ΣC, which are ``sums``.
 
@@ -126,6 +133,13 @@ class Sweep(Workspace):
         """z or λ of step k."""
         n, rows = self.chain.n, self.chain.rows
         return Block(self.flows, k % 2 * n * rows, n, rows)
+
+    @classmethod
+    def last(cls, work, n, rows, steps):
+        """P⁺ and the means of the last step, after the gather."""
+        sizes, odd = cls.layout(n, rows), (steps - 1) % 2
+        P, means = work[odd * n * n :][: n * n], work[sizes["squares"] + odd * n * rows :][: n * rows]
+        return Last(P.reshape(n, n), means.reshape(n, rows))
 
     @staticmethod
     def layout(n, rows):

@@ -7,6 +7,7 @@ given flat states over their posterior, which smooths the same batch.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from kfdyn.errors import ShapeError, SingularError
 from kfdyn.estimation.inference.factor import apply_lower
+from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.filter_sweep import sweep as filter_sweep
 from kfdyn.estimation.inference.filter_sweep import sweep_back as smoother_sweep
 from kfdyn.estimation.inference.riccati import riccati
@@ -225,6 +227,21 @@ class Builder:
         g = self._sums(found.mix(), S, a, costate, x, C, Lambda, maps)
         return llf, self._pull(theta, g)
 
+    def predict(self, theta: FloatArray, T: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Means and variances (steps, m) of what follows one series up to the end of the model."""
+        have, x = T.size // self.m, self.model.matrices(theta, self.steps)
+        ahead, R = self.steps - have, self.model.noise_of(theta)
+        H = np.broadcast_to(x.H, (self.steps, self.m, self.n))[have:]
+        states = None
+        if self.linear and self.m == 1:
+            with suppress(SingularError):  # as in a likelihood
+                states = _ahead(x, *Builder(self.model, have)._quick.at_end(theta, T), ahead)
+        if states is None:
+            longer = np.concatenate([T, np.full(ahead * self.m, np.nan)])
+            states = kalman_filter(self(theta), longer).at_end(ahead)
+        means, covs = states
+        return np.einsum("kmi,ki->km", H, means), np.einsum("kmi,kij,kmj->km", H, covs, H) + np.diagonal(R)
+
     def _sums(
         self, mix: FloatArray, S: int, a: FloatArray, costate: FloatArray, x: FloatArray, C: FloatArray,
         Lambda: FloatArray, maps: FloatArray | None,
@@ -265,6 +282,17 @@ class Builder:
                 total = (g.Q[own] * slope.Q).sum() + (g.P0[own] * slope.P0).sum()
                 out.append(float(total if g.F is None else total + (g.F[own] * slope.F).sum()))
         return np.array(out)
+
+
+def _ahead(x: Matrices, mean: FloatArray, cov: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
+    """Means and covariances of the states that follow one, without measurements."""
+    from scipy.sparse import csr_array
+
+    F, means, covs = csr_array(x.F), np.empty((steps, mean.size)), np.empty((steps, mean.size, mean.size))
+    for k in range(steps):
+        mean, cov = F @ mean, F @ (F @ cov).T + x.Q
+        means[k], covs[k] = mean, cov
+    return means, covs
 
 
 def _slope(part: Part, theta: FloatArray, i: int, steps: int) -> Matrices:

@@ -68,29 +68,45 @@ class QuickSeries:
             self.n, rows, self.starts, self.columns, self.F, self.H, self.places, self.h_step, self.entries, data.seen
         )
 
-    def evaluate(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, FloatArray | None]:
-        """Return ℓ of all series of T, and its gradient if that is wanted."""
-        from kfdyn.estimation.recursions.constant_chain import Asked, Found, Measured, Sweep, filter_chain, score_chain
+    def _filter(self, theta: FloatArray, data: _Data) -> tuple[Any, FloatArray]:
+        """Run the gather; return what it finds, and the memory it worked in."""
+        from kfdyn.estimation.recursions.constant_chain import Found, Measured, Sweep, filter_chain
 
-        data, n, steps = self.data(T), self.n, self.steps
-        if not data.seen_count:  # nothing measured says nothing
-            return 0.0, np.zeros(theta.size)
-        S, rows = data.series, data.series + self.flat.size
-        e, G, D, work = np.empty(steps * rows), np.empty(steps * n), np.empty(steps), np.empty(Sweep.size(n, rows))
-        chain, swept = self._chain(data), Found(e, G, D)
+        n, steps, rows = self.n, self.steps, data.series + self.flat.size
+        swept, work = Found(np.empty(steps * rows), np.empty(steps * n), np.empty(steps)), np.empty(Sweep.size(n, rows))
         variances = theta @ self.dQ, theta @ self.widths, float(theta @ self.dR)
-        failed = filter_chain(chain, swept, Measured(data.y, data.start, *variances), work)
+        failed = filter_chain(self._chain(data), swept, Measured(data.y, data.start, *variances), work)
         if failed >= 0:
             raise SingularError(f"step {failed}: its innovation variance is 0; give the series some noise", failed)
-        found = resolve(e.reshape(steps, rows), S)
-        llf = found.llf(S * data.seen_count, S * float(np.log(D).sum()))
+        return swept, work
+
+    def at_end(self, theta: FloatArray, T: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return mean (n,) and covariance (n, n) of the last state of one series."""
+        from kfdyn.estimation.recursions.constant_chain import Sweep
+
+        data = self.data(T)
+        swept, work = self._filter(theta, data)
+        known = Sweep.last(work, self.n, 1 + self.flat.size, self.steps)
+        means = resolve(swept.e.reshape(self.steps, -1), 1).mix() @ known.means.T
+        return means[0], known.P + means[1:].T @ means[1:]
+
+    def evaluate(self, theta: FloatArray, T: FloatArray, gradient: bool = True) -> tuple[float, FloatArray | None]:
+        """Return ℓ of all series of T, and its gradient if that is wanted."""
+        from kfdyn.estimation.recursions.constant_chain import Asked, score_chain
+
+        data, steps = self.data(T), self.steps
+        if not data.seen_count:  # nothing measured says nothing
+            return 0.0, np.zeros(theta.size)
+        S, swept, work = data.series, *self._filter(theta, data)
+        found = resolve(swept.e.reshape(steps, -1), S)
+        llf = found.llf(S * data.seen_count, S * float(np.log(swept.D).sum()))
         if not gradient:
             return llf, None
         many = self.dQ.shape[1]
         out = np.zeros(2 * many + 2)
         squares, Lambdas, sums = out[:many], out[many:-2], out[-2:]
         swept = swept._replace(e=found.mixed().reshape(-1))
-        score_chain(chain, swept, Asked(squares, Lambdas, sums), work)
+        score_chain(self._chain(data), swept, Asked(squares, Lambdas, sums), work)
         noise = 0.5 * (float(sums[0]) - S * float(sums[1]))
         return llf, 0.5 * (self.dQ @ (squares - S * Lambdas)) + noise * self.dR
 

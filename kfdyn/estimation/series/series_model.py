@@ -322,11 +322,7 @@ class SeriesModel:
         index = self._following(have, steps) if rows is None else rows.following(int(steps))
         if rows is not None:
             expect_rows(self.parts, index, have)
-        longer = np.concatenate([T, np.full(steps * self.outputs, np.nan)])
-        x, S, H, _ = self._smoothed(theta, longer)
-        x, S, H = x[-steps:], S[-steps:], H[-steps:]
-        mean = np.einsum("kmi,ki->km", H, x)
-        var = np.einsum("kmi,kij,kmj->km", H, S, H) + np.diagonal(self.noise_of(self._theta(theta)))
+        mean, var = Builder(self, have + steps).predict(self._theta(theta), T)
         std, half = np.sqrt(np.maximum(var, 0.0)), norm.isf(0.5 - 0.5 * confidence)
         made = (mean, std, mean - half * std, mean + half * std)
         words = ("mean", "std", "lower", "upper")

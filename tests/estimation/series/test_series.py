@@ -476,3 +476,42 @@ def test_a_likelihood_keeps_no_covariance_of_every_step():
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
         tracemalloc.stop()
+
+
+AHEAD = {
+    "quick": S.local_level() + S.seasonal(12),
+    "by the engine": S.local_trend(smooth=True) + S.ar(1),
+    "two outputs": S.constant_velocity(1.0, dimensions=2),
+}
+
+
+@pytest.mark.parametrize("model", AHEAD.values(), ids=AHEAD)
+def test_a_forecast_is_what_the_smoother_says_of_the_future(model):
+    """But the smoother takes far longer, and keeps a covariance of every step."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(40, 2) if model.outputs == 2 else 40).cumsum(axis=0)
+    y[[3, 17]] = np.nan
+    theta = 0.3 * np.ones(len(model.names))
+    found = model.forecast(theta, y, 7)
+    longer = np.concatenate([y.ravel(), np.full(7 * model.outputs, np.nan)])
+    ss = model.state_space(theta, 47)
+    smooth = kf.bryson_frazier(ss, kf.kalman_filter(ss, longer))
+    for i, k in enumerate(range(40, 47)):
+        H = ss.H[k]
+        assert_allclose(np.atleast_1d(found.mean[i]), H @ smooth.x[k], rtol=1e-11, atol=1e-12)
+        variance = np.diag(H @ smooth.S[k] @ H.T) + np.diag(ss.R[k])
+        assert_allclose(np.atleast_1d(found.std[i]) ** 2, variance, rtol=1e-11)
+
+
+def test_a_forecast_keeps_no_covariance_of_every_step():
+    """With 100 seasons over ten times as many steps those would be 90 MB each."""
+    import tracemalloc
+
+    model, y = S.local_level() + S.seasonal(100), np.random.default_rng(0).normal(size=1000)
+    model.forecast([1.0, 0.5, 0.1], y, 10)  # compiled by now
+    tracemalloc.start()
+    try:
+        model.forecast([0.9, 0.5, 0.1], y, 10)
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
