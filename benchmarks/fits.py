@@ -1,7 +1,8 @@
-"""Whole fits: models of time series beside statsmodels', traits on a phylogeny beside PhyKIT's."""
+"""Whole fits: models of time series beside statsmodels', traits on a phylogeny beside PhyKIT's, long seasons."""
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,52 @@ def beside_statsmodels(model: Any, y: np.ndarray, options: dict[str, Any]) -> Ru
     gap = theirs().llf - ours.llf  # where theirs stops earlier, its maximum is lower
     assert gap < 1e-5 * abs(ours.llf), gap
     return {"kfdyn": lambda: model.fit(y), "peer": theirs}
+
+
+def weekly() -> Any:
+    """CO₂ week by week over 44 years, some weeks missing."""
+    import statsmodels.api as sm
+
+    return sm.datasets.co2.load_pandas().data.co2
+
+
+def seasons(limit: Callable[..., Any], quick: bool) -> Runs:
+    """A level with 52 weeks, on one thread and on as many as NumPy takes: the same digits."""
+    y = weekly()[:300] if quick else weekly()
+    model = kf.series.local_level() + kf.series.seasonal(52)
+
+    def alone() -> Any:
+        with limit(1):
+            return model.fit(y)
+
+    fit, other = alone(), model.fit(y)
+    assert fit.llf == other.llf
+    assert (fit.params == other.params).all()
+    return {"kfdyn": alone, "peer": lambda: model.fit(y)}
+
+
+def far(period: int) -> Runs:
+    """A forecast over a whole period, beside the fit."""
+    rng = np.random.default_rng(0)
+    y = np.tile(rng.normal(size=period), 10) + 0.3 * rng.normal(size=10 * period)
+    fit = (kf.series.local_level() + kf.series.seasonal(period)).fit(y)
+    return {"kfdyn": lambda: fit.forecast(period), "peer": lambda: fit.model.fit(y)}
+
+
+def sampled(steps: int) -> Runs:
+    """A sampler on the airline model: 64 walkers side by side, and one after the other."""
+    import emcee
+
+    model = kf.series.local_trend() + kf.series.seasonal(12)
+    ask = model.likelihood(np.log(airline().passengers), gradient=False)
+    begin = -7.0 + 0.5 * np.random.default_rng(0).normal(size=(64, len(model.names)))
+
+    def run(many: bool) -> Any:
+        sampler = emcee.EnsembleSampler(*begin.shape, lambda x: ask(np.exp(x)), vectorize=many)
+        sampler.random_state = np.random.RandomState(0).get_state()
+        return sampler.run_mcmc(begin, steps)
+
+    return {"kfdyn": lambda: run(True), "peer": lambda: run(False)}
 
 
 def coalescing(seed: int, tips: int) -> tuple[kf.Phylogeny, np.ndarray, np.ndarray]:
@@ -124,9 +171,20 @@ def run(quick: bool = False) -> Report:
         for name, case in series().items():
             found[name] = race(beside_statsmodels(*case), budget)
         beside = dict.fromkeys(found, "statsmodels")
+        period = 24 if quick else 168
+        name = f"forecast of {period} seasons"
+        found[name], beside[name] = race(far(period), budget), "their fit"
+        with suppress(ImportError):
+            name = "emcee on the airline model, walkers side by side"
+            found[name], beside[name] = race(sampled(5 if quick else 100), budget), "in a loop"
         if (took := traits(tips, budget)) is not None:
             name = f"Brownian motion and λ on {tips:,} tips"
             found[name], beside[name] = took, "PhyKIT"
+        name = "weekly CO₂, a level and 52 weeks"
+        found[name], beside[name] = {}, "all threads"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found[name] = race(seasons(threadpool_limits, quick), budget)
     return Report(
         "fits",
         "Whole fits",
@@ -135,12 +193,13 @@ def run(quick: bool = False) -> Report:
             [name, seconds(took["kfdyn"]), beside[name], seconds(took["peer"]), f"{took['peer'] / took['kfdyn']:.3g}"]
             for name, took in found.items()
         ],
-        environment(["kfdyn", "numpy", "statsmodels", "phykit"]),
+        environment(["kfdyn", "numpy", "statsmodels", "phykit", "emcee"]),
         [
             "Time series: from the data to the maximum of the likelihood with flat priors; statsmodels' "
             "UnobservedComponents with use_exact_diffuse=True, whose maximum is no higher.",
             "Tips: both models of evolution, the root's mean and the rate at their maxima; PhyKIT factors the dense "
             "covariance of the tips each time, and finds the same maxima.",
+            "Weeks: the same digits on one thread and on all. Forecast: a period after ten. emcee: 64 walkers.",
             "One thread; shortest processor time of many runs, the two taking turns.",
         ],
         {"seconds": found},

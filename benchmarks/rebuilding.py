@@ -8,6 +8,7 @@ import kfdyn as kf
 from benchmarks.models import covariances
 from benchmarks.report import Report, seconds
 from benchmarks.timing import environment, race
+from kfdyn.estimation.datasets import airline
 
 
 def ragged(N: int, seed: int = 0) -> dict[str, object]:
@@ -69,6 +70,31 @@ def scored(ss: kf.StateSpace, T: np.ndarray) -> None:
     _ = found.phi, found.H, found.Q, found.R, found.xi, found.eta
 
 
+def driven(N: int, n: int = 12, m: int = 6) -> dict[str, Callable[[], object]]:
+    """A chain driven by fewer noises than it has states, all different at every step: how to build it, and to solve."""
+    rng = np.random.default_rng(0)
+    F, B = rng.normal(size=(N - 1, n, n)) / 4, rng.normal(size=(N - 1, n, m))
+    H, R, Q = rng.normal(size=(N, m, n)), covariances(rng, N, m), B @ B.transpose(0, 2, 1)
+    x0, P0, T = np.zeros(n), np.eye(n), rng.normal(size=N * m)
+    ss = kf.StateSpace.chain(F, H, Q, R, x0, P0)
+    return {
+        "build": lambda: kf.StateSpace.chain(F, H, Q, R, x0, P0),
+        "check=False": lambda: kf.StateSpace.chain(F, H, Q, R, x0, P0, check=False),
+        "filter and smoother": lambda: fresh(ss, T),
+    }
+
+
+def many(count: int) -> dict[str, Callable[[], object]]:
+    """Likelihoods of the airline series with gradients, for many sets of variances."""
+    model = kf.series.local_trend() + kf.series.seasonal(12)
+    y = np.log(airline().passengers)
+    thetas, ask = np.exp(np.random.default_rng(0).normal(-6.0, 1.0, (count, len(model.names)))), model.likelihood(y)
+    (values, slopes), each = ask(thetas), [ask(theta) for theta in thetas]
+    np.testing.assert_allclose(values, [value for value, _ in each], rtol=1e-10)
+    np.testing.assert_allclose(slopes, [slope for _, slope in each], rtol=1e-6, atol=1e-6)
+    return {"side by side": lambda: ask(thetas), "a loop": lambda: [ask(theta) for theta in thetas]}
+
+
 def run(quick: bool = False) -> Report:
     budget = 0.05 if quick else 1.0
     rng = np.random.default_rng(2)
@@ -95,6 +121,13 @@ def run(quick: bool = False) -> Report:
     )
     runs, gap = level(100)
     compare("likelihood of a level, 100 points, new variances", runs)
+    for N in (50,) if quick else (100, 300, 1000):
+        found = race(driven(N), budget)
+        for way in ("build", "check=False"):
+            what = f"chain of {N} nodes, 12 states, 6 outputs, 6 noises" + ("" if way == "build" else ", unchecked")
+            record(what, "build", found[way], "filter and smoother", found["filter and smoother"])
+    count = 50 if quick else 1000
+    compare(f"{count} likelihoods with gradients, trend and 12 seasons", many(count))
     steps = 10_000 if quick else 1_000_000
     y = rng.normal(size=steps)
     for n in (1, 2):

@@ -1,6 +1,8 @@
-"""Filter and smoother at every block size: the engine beside NumPy's plain filter and statsmodels' compiled one."""
+"""Filter and smoother at every block size: the engine beside NumPy's plain filter, statsmodels and dynamax."""
 
+import os
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from benchmarks.models import covariances, transitions
 from benchmarks.report import Report
 from benchmarks.timing import environment, race
 
-SIZES = [(1, 1), (2, 1), (4, 2), (6, 3), (8, 4), (12, 6), (24, 12), (36, 18), (64, 32), (100, 50), (200, 100)]
+SIZES = [(1, 1), (2, 1), (4, 2), (6, 3), (8, 4), (12, 6), (14, 7), (24, 12), (36, 18), (64, 32), (100, 50), (200, 100)]
 CONSTANT = (36, 4, 2000)
 TOLD = 24  # states from which a product takes longer than to call it
 
@@ -65,6 +67,32 @@ def statsmodels_of(s: Series, constant: bool = False) -> object:
     return model
 
 
+def dynamax_of(s: Series) -> dict[str, Callable[[], object]]:
+    """dynamax's filter and smoother of the same model, compiled by JAX for doubles and one thread; {} without it."""
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+    try:
+        from dynamax.linear_gaussian_ssm import inference as D
+    except ImportError:
+        return {}
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    n, m = s.x0.size, s.T.shape[1]
+    first = np.eye(n)[None]  # an edge before the first step, which nobody reads
+    F, Q = (np.concatenate([first, blocks]) for blocks in (s.F, s.Q))
+    params = D.ParamsLGSSM(
+        D.ParamsLGSSMInitial(s.x0, s.P0),
+        D.ParamsLGSSMDynamics(F, np.zeros(n), np.zeros((n, 0)), Q),
+        D.ParamsLGSSMEmissions(s.H, np.zeros(m), np.zeros((m, 0)), s.R),
+    )
+    params, y = jax.tree.map(jax.numpy.asarray, (params, s.T))
+    filtered, smoothed = jax.jit(D.lgssm_filter), jax.jit(D.lgssm_smoother)
+    return {
+        "filter, dynamax": lambda: jax.block_until_ready(filtered(params, y)),
+        "with covariances, dynamax": lambda: jax.block_until_ready(smoothed(params, y)),
+    }
+
+
 def runs_of(s: Series, constant: bool = False) -> dict[str, Callable[[], object]]:
     """What is timed, after all have the same answers."""
     from statsmodels.tsa.statespace.kalman_smoother import SMOOTHER_STATE, SMOOTHER_STATE_COV
@@ -79,8 +107,8 @@ def runs_of(s: Series, constant: bool = False) -> dict[str, Callable[[], object]
         ss._cache.clear()
         return kf.kalman_filter(ss, T)
 
-    def smoothed() -> kf.Smoothed:
-        return kf.bryson_frazier(ss, filtered())
+    def smoothed(covariances: bool = True) -> kf.Smoothed:
+        return kf.bryson_frazier(ss, filtered(), covariances=covariances)
 
     def filtered_there() -> None:
         theirs._filter()
@@ -100,13 +128,19 @@ def runs_of(s: Series, constant: bool = False) -> dict[str, Callable[[], object]
         / np.abs(other.smoothed_state_cov).max(),
     )
     assert max(gaps) < 1e-9, gaps
-    A = s.F[0]
+    A, third = s.F[0], dynamax_of(s)
+    if third:
+        there: Any = third["with covariances, dynamax"]()
+        gap = np.abs(ours.S.flat.reshape(steps, n, n) - there.smoothed_covariances).max()
+        assert gap < 1e-8 * np.abs(ours.S.flat).max(), gap
     return {
         "filter": filtered,
         "filter, NumPy": lambda: plain_filter(s),
         "filter, statsmodels": filtered_there,
+        "means": lambda: smoothed(False),
         "with covariances": smoothed,
         "with covariances, statsmodels": smoothed_there,
+        **third,
         "dgemm": lambda: [A @ A for _ in range(50)],
     }
 
@@ -145,15 +179,29 @@ def run(quick: bool = False) -> Report:
     return Report(
         "sizes",
         "Blocks of every size",
-        ["n, m", "filter", "NumPy", "statsmodels", "with covariances", "statsmodels", "dgemm, Gflop/s", "share of it"],
+        [
+            "n, m",
+            "filter",
+            "NumPy",
+            "statsmodels",
+            "dynamax",
+            "means",
+            "with covariances",
+            "statsmodels",
+            "dynamax",
+            "dgemm, Gflop/s",
+            "share of it",
+        ],
         rows,
-        environment(["kfdyn", "numpy", "scipy", "statsmodels"]),
+        environment(["kfdyn", "numpy", "scipy", "statsmodels", "dynamax", "jax"]),
         [
             "Microseconds a step of a chain, every matrix different at every step; in the last row all are constant, "
             "and statsmodels stops by its own tolerance.",
             "NumPy: the covariance filter in ten lines, which keeps no covariance. statsmodels: its compiled loops, "
             "tolerance 0, with smoothed states and their covariances.",
-            "The engine keeps P, P⁺, D, its factor and G of every step, and estimates what rounding has cost.",
+            "dynamax: its filter and smoother under jax.jit, doubles, one thread.",
+            "Means: filter and smoothed means. The engine keeps P, P⁺, D, its factor and G of every step, and looks at "
+            "what rounding has cost.",
             "Share: operations of the engine (3n³ + 3n²m + 3nm² + m³/3, and 6n³ + 7n²m + 2nm² for the smoother) in "
             "that time, beside n×n products by NumPy's dgemm; of the filter, and with covariances.",
             "One thread; shortest processor time, peers taking turns, after means, covariances and likelihood agreed.",
@@ -163,6 +211,10 @@ def run(quick: bool = False) -> Report:
 
 
 def _row(what: str, each: dict[str, float], peak: float, first: float | None, second: float | None) -> list[str]:
-    names = ("filter", "filter, NumPy", "filter, statsmodels", "with covariances", "with covariances, statsmodels")
+    names = (
+        "filter", "filter, NumPy", "filter, statsmodels", "filter, dynamax", "means", "with covariances",
+        "with covariances, statsmodels", "with covariances, dynamax",
+    )  # fmt: skip
     share = "" if first is None or second is None else f"{first:.0%}, {second:.0%}"
-    return [what, *(f"{1e6 * each[name]:.3g}" for name in names), f"{peak / 1e9:.0f}", share]
+    times = (f"{1e6 * each[name]:.3g}" if name in each else "" for name in names)
+    return [what, *times, f"{peak / 1e9:.0f}", share]

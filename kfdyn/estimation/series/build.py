@@ -290,7 +290,7 @@ def _ahead(x: Matrices, mean: FloatArray, cov: FloatArray, steps: int) -> tuple[
 
     F, means, covs = csr_array(x.F), np.empty((steps, mean.size)), np.empty((steps, mean.size, mean.size))
     for k in range(steps):
-        mean, cov = F @ mean, F @ (F @ cov).T + x.Q
+        mean, cov = np.asarray(F @ mean), np.asarray(F @ (F @ cov).T) + x.Q
         means[k], covs[k] = mean, cov
     return means, covs
 
