@@ -169,7 +169,7 @@ class MotionModel(NonlinearModel):
                 f"{name}: give a pair (variance at the start, variance a step), numbers or {size} each"
             ) from None
         if not ((start >= 0).all() and (walk >= 0).all() and np.isfinite(walk).all()):
-            raise ModelError(f"{name}: variances must not be negative")
+            raise ModelError(f"{name}: variances must be numbers, and not negative")
         if name in places:
             raise ModelError(f"{name!r} is named twice; give the sensors names of their own (name=)")
         places[name] = slice(at, at + size)

@@ -105,6 +105,8 @@ class Readings:
 
         if isinstance(sensors, Sensor):
             raise ModelError(f"sensors must be a list; write [{sensors.name}]")
+        if not isinstance(sensors, Sequence):
+            raise ModelError(f"sensors must be a list of those of kf.sensors, got {type(sensors).__name__}")
         self.system, self.sensors = system, tuple(sensors)
         for sensor in self.sensors:
             if not isinstance(sensor, Sensor):

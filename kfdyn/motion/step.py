@@ -105,7 +105,12 @@ class Stepper:
         friction_speed: float = 0.01,
     ) -> None:
         expect_system(system)
-        expect_rigid(system, "a motion")
+        expect_rigid(
+            system,
+            "a motion",
+            "a joint that gives way is two hinges of a rigid System by FlexibleJoint.split; give stiffness=True and "
+            "damping=True to the motion",
+        )
         expect_no_loops(
             system,
             "a motion",
@@ -113,7 +118,7 @@ class Stepper:
         )
         if method not in METHODS:
             raise ModelError(f"method must be one of {', '.join(map(repr, METHODS))}, got {method!r}")
-        if not (np.ndim(dt) == 0 and np.isfinite(dt) and dt > 0):
+        if not (isinstance(dt, int | float | np.integer | np.floating) and 0 < dt < np.inf):
             raise ModelError(f"dt must be a positive number of seconds, got {dt!r}; time does not run backwards")
         self.system, self.dt, self.method = system, float(dt), method
         self.points = Points.of(system)

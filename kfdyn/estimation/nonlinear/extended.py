@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.model.blocks import FloatArray, IntArray
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
+from kfdyn.estimation.nonlinear.model import NonlinearModel, expect_model
 from kfdyn.estimation.nonlinear.results import NonlinearFiltered
 from kfdyn.estimation.nonlinear.update import Update, linear_update, predicted, symmetric
-
-if TYPE_CHECKING:
-    from kfdyn.estimation.nonlinear.model import NonlinearModel
 
 
 class Belief(NamedTuple):
@@ -128,11 +126,15 @@ def extended_kalman_filter(
     >>> kf.extended_kalman_filter(model, [1.1, 0.9, np.nan, 0.5]).x.ravel().round(3)
     array([1.049, 0.932, 0.803, 0.71 ])
     """
-    return run(model.filter_halves("extended"), model, y, u, prior, inputs)
+    return run("extended", model, y, u, prior, inputs)
 
 
-def run(method: Any, model: NonlinearModel, y: Any, u: Any, prior: Any, inputs: dict[str, Any]) -> NonlinearFiltered:
+def run(
+    kind: str, model: NonlinearModel, y: Any, u: Any, prior: Any, inputs: dict[str, Any], points: Any = None
+) -> NonlinearFiltered:
     """Run a filter, extended or unscented, over all steps of a batch."""
+    expect_model(model)
+    method = model.filter_halves(kind, points)
     rows, batched = model.check_readings(y)
     batch, N = rows.shape[:2]
     known = model.check_inputs(u, batch, N, **inputs)

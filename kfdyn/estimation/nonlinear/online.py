@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from kfdyn.errors import ModelError
+from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.extended import Belief, Corrected, first
-from kfdyn.estimation.nonlinear.model import NonlinearModel
+from kfdyn.estimation.nonlinear.model import NonlinearModel, expect_model
 from kfdyn.estimation.nonlinear.results import NonlinearSmoothed
 
 
@@ -74,6 +74,7 @@ class OnlineFilter:
             raise ModelError(f"lag must be a whole number, 0 or more, got {lag!r}")
         if kind not in ("extended", "unscented"):
             raise ModelError(f"kind must be 'extended' or 'unscented', got {kind!r}")
+        expect_model(model)
         self.model, self.lag, self.kind = model, int(lag), kind
         self._halves = model.filter_halves(kind, points)
         self._next = first(model, model.check_prior(prior), 1)
@@ -120,7 +121,9 @@ class OnlineFilter:
         What is not NaN in y replaces what was known of that step, and the filter runs again from there.
         """
         oldest = self.oldest
-        if not isinstance(k, int | np.integer) or not oldest <= k <= self.k:
+        if not isinstance(k, int | np.integer):
+            raise ModelError(f"a late reading is of a step, a whole number, got {k!r}")
+        if not oldest <= k <= self.k:
             cure = f"a larger lag (now {self.lag})" if 0 <= k < oldest else "step() for new readings"
             raise ModelError(f"a late reading of step {k!r}: the window holds steps {oldest} to {self.k}; use {cure}")
         row, moment = self.model.reading_row(y, int(k)), self._window[k - oldest]
@@ -203,6 +206,17 @@ class OnlineFilter:
     @classmethod
     def restore(cls, model: NonlinearModel, saved: dict[str, Any], *, points: Any = None) -> OnlineFilter:
         """Continue where :meth:`save` was called."""
+        missing = [name for name in ("x", "P", "y", "u", "llf", "k", "lag", "kind") if name not in saved]
+        if missing:
+            raise ModelError(
+                f"what save() returned has {missing[0]!r}, and this has not; restore(model, saved) takes it"
+            )
+        expect_model(model)
+        if np.shape(saved["x"]) != model.prior.x0.shape:
+            raise ShapeError(
+                f"a filter of another model was saved: its x has shape {np.shape(saved['x'])}, and this model's has "
+                f"{model.prior.x0.shape}"
+            )
         live = cls(model, (saved["x"], saved["P"]), int(saved["lag"]), kind=str(saved["kind"]), points=points)
         y, u = np.asarray(saved["y"]), np.asarray(saved["u"])
         inputs = [row[None] for row in u] if len(u) else [None] * len(y)

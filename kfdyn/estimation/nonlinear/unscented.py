@@ -228,4 +228,4 @@ def unscented_kalman_filter(
     >>> kf.unscented_kalman_filter(model, [1.1, 0.9, np.nan, 0.5]).x.ravel().round(3)
     array([0.647, 0.767, 0.666, 0.569])
     """
-    return run(model.filter_halves("unscented", points), model, y, u, prior, inputs)
+    return run("unscented", model, y, u, prior, inputs, points)

@@ -95,6 +95,12 @@ def test_exact_readings_that_repeat_one_another(estimate):
         kf.iterated_kalman_smoother(known, y)
 
 
+@pytest.mark.parametrize("estimate", [*ALL, kf.OnlineFilter])
+def test_what_is_no_model_is_named(estimate):
+    with pytest.raises(ModelError, match=r"model must be a kf.NonlinearModel or a kf.MotionModel, got System"):
+        estimate(kf.models.pendulum(), y)
+
+
 def test_directions_that_no_reading_tells_are_named():
     still = plain(
         step=lambda x, k: x, observe=lambda x, k: x[:, :1] + 2 * x[:, 1:], P0=None, state_names=["height", "bias"]

@@ -146,8 +146,15 @@ def test_bad_input_is_named():
         live.late(y[2], 2)
     with pytest.raises(ModelError, match=r"holds steps 3 to 5; use step\(\)"):  # a clock that runs ahead
         live.late(y[2], 6)
+    with pytest.raises(ModelError, match="a late reading is of a step, a whole number, got 'four'"):
+        live.late(y[4], "four")
     with pytest.raises(TypeError, match="unexpected options"):
         live.smooth(start="prior")
+    saved = live.save()
+    with pytest.raises(ModelError, match=r"what save\(\) returned has 'P', and this has not"):
+        kf.OnlineFilter.restore(model(), {"x": saved["x"]})
+    with pytest.raises(ShapeError, match="a filter of another model was saved"):
+        kf.OnlineFilter.restore(model(), saved | {"x": np.zeros(5)})
     before = live.x
     with pytest.raises(ShapeError):
         live.step([1.0], u[6])
