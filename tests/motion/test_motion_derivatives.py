@@ -7,6 +7,7 @@ import pytest
 from differences import richardson, richardson_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from long_double import LongTree
 
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError
@@ -167,6 +168,20 @@ def test_many_rows_are_blocks_that_fit_the_cache(seed, method):
     for mine, theirs in zip(found, parts):
         theirs = np.concatenate(theirs)
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-12 * np.abs(theirs).max())
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 63, reason="long doubles are doubles here")
+@pytest.mark.parametrize(
+    "kind",
+    ["revolute", "prismatic", "helical", "cylindrical", "universal", "gimbal", "planar", "ball", "free"],
+)
+def test_steps_in_long_double(kind):
+    """Against differences of steps that Newton's and Euler's equations give in extended precision."""
+    system = kf.models.random_tree(3, seed=3, hinges=[kind, "revolute", kind], branching=0.5)
+    rng = np.random.default_rng(1)
+    q, (v, tau) = system.random_configuration(rng), rng.normal(size=(2, system.nv))
+    of, J = kf.step_derivatives(system, q, v, tau, 0.02), LongTree(system).jacobian(q, v, tau, 0.02)
+    np.testing.assert_allclose(np.hstack([of.F, of.B]), J, rtol=0, atol=1e-12 * np.abs(J).max())
 
 
 def test_step_derivatives_broadcast_and_match_the_formula():

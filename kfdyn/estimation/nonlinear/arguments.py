@@ -21,6 +21,12 @@ class Prior(NamedTuple):
     flat: NDArray[np.bool_]
 
 
+def expect_model(model: Any) -> None:
+    """Refuse what is no model."""
+    if not hasattr(model, "filter_halves"):
+        raise ModelError(f"model must be a kf.NonlinearModel or a kf.MotionModel, got {type(model).__name__}")
+
+
 def covariance(value: ArrayLike, name: str, size: int | None = None, stack: bool = True) -> FloatArray:
     """Return a covariance (d, d), or one for each step (N, d, d); a vector holds variances, a number is (1, 1)."""
     C = real_array(value, name)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.model.blocks import FloatArray, IntArray
+from kfdyn.estimation.nonlinear.arguments import expect_model
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
-from kfdyn.estimation.nonlinear.model import NonlinearModel, expect_model
 from kfdyn.estimation.nonlinear.results import NonlinearFiltered
 from kfdyn.estimation.nonlinear.update import Update, linear_update, predicted, symmetric
+
+if TYPE_CHECKING:
+    from kfdyn.estimation.nonlinear.model import NonlinearModel
 
 
 class Belief(NamedTuple):

@@ -380,12 +380,6 @@ class NonlinearModel:
         return in_x, self._differentiators[name, "w"](perturbed, self.p, len(x), w)
 
 
-def expect_model(model: Any) -> None:
-    """Refuse what is no model."""
-    if not isinstance(model, NonlinearModel):
-        raise ModelError(f"model must be a kf.NonlinearModel or a kf.MotionModel, got {type(model).__name__}")
-
-
 def _rows(u: FloatArray | None, i: NDArray[np.intp]) -> FloatArray | None:
     return None if u is None else u[i]
 

@@ -11,7 +11,7 @@ from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.extended import Belief, Corrected, first
-from kfdyn.estimation.nonlinear.model import NonlinearModel, expect_model
+from kfdyn.estimation.nonlinear.model import NonlinearModel
 from kfdyn.estimation.nonlinear.results import NonlinearSmoothed
 
 
@@ -74,7 +74,7 @@ class OnlineFilter:
             raise ModelError(f"lag must be a whole number, 0 or more, got {lag!r}")
         if kind not in ("extended", "unscented"):
             raise ModelError(f"kind must be 'extended' or 'unscented', got {kind!r}")
-        expect_model(model)
+        arguments.expect_model(model)
         self.model, self.lag, self.kind = model, int(lag), kind
         self._halves = model.filter_halves(kind, points)
         self._next = first(model, model.check_prior(prior), 1)
@@ -211,7 +211,7 @@ class OnlineFilter:
             raise ModelError(
                 f"what save() returned has {missing[0]!r}, and this has not; restore(model, saved) takes it"
             )
-        expect_model(model)
+        arguments.expect_model(model)
         if np.shape(saved["x"]) != model.prior.x0.shape:
             raise ShapeError(
                 f"a filter of another model was saved: its x has shape {np.shape(saved['x'])}, and this model's has "

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.inference.smoothed import Smoothed
 from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.losses import robust_loss
-from kfdyn.estimation.nonlinear.model import NonlinearModel, expect_model
+from kfdyn.estimation.nonlinear.model import NonlinearModel
 from kfdyn.estimation.nonlinear.results import NonlinearSmoothed
 from kfdyn.estimation.nonlinear.trajectory import Linearised, Step, Trajectory, Whitened, squares
 
@@ -96,7 +97,7 @@ def iterated_kalman_smoother(
     >>> post.x.ravel().round(3), post.converged
     (array([1.054, 0.931, 0.798, 0.71 ]), True)
     """
-    expect_model(model)
+    arguments.expect_model(model)
     rows, batched = model.check_readings(y)
     known = model.check_inputs(u, len(rows), rows.shape[1], **inputs)
     problem = Trajectory(model, rows, known, model.check_prior(prior), robust_loss(robust), method)
