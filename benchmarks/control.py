@@ -15,7 +15,9 @@ import kfdyn as kf
 from benchmarks.report import Report
 from benchmarks.robots import packaged
 from benchmarks.timing import environment, race
+from kfdyn.estimation.control.goals import Rows
 from kfdyn.motion.planning.plan import bind, first_guess
+from kfdyn.motion.planning.quadratic import Quadratic, minimise
 from kfdyn.motion.planning.search import Search
 from kfdyn.sweeps import alone
 
@@ -149,12 +151,48 @@ def linear_quadratic(task: Reach, rng: np.random.Generator) -> dict[str, Any]:
             P = Q + A[k].T @ P @ (A[k] - B[k] @ gains[-1])
         return gains[::-1]
 
+    c, none = np.zeros((1, N, n)), np.zeros((0, N * n))
+    c[0, 0] = A[0] @ x0
+    rows = Rows([], none, np.zeros((0, N * m)), np.zeros(0), [])
+    whole = np.ascontiguousarray(np.broadcast_to(Q, (1, N, n, n)))
+    task_step = Quadratic(A[None], B[None], whole, np.zeros((1, N, n)), np.ones(1), np.zeros((1, N, m)), None, c, rows)
+    nothing_held = np.zeros((1, N, m), np.int8)
+
+    def law() -> Any:
+        return minimise(task_step, nothing_held)
+
     np.testing.assert_allclose(-np.array(riccati()), plan.gains, rtol=0, atol=1e-10)
-    runs = {"lqr, arguments checked": lambda: kf.lqr(A, B, Q, R, x0), "filter and smoother": engine, "NumPy": riccati}
+    np.testing.assert_allclose(law().gains[0], plan.gains, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(law().x[0], plan.x, rtol=0, atol=1e-10)
+    runs = {
+        "lqr, arguments checked": lambda: kf.lqr(A, B, Q, R, x0),
+        "filter and smoother": engine,
+        "a plan's step: law, states, costates": law,
+        "NumPy": riccati,
+    }
     if task.solver is not None:
         task.solver.solve(*task.start, 3, False)
         runs["Crocoddyl's backward pass"] = lambda: task.solver.backwardPass()
     return runs
+
+
+def many(task: Reach, plans: int, looped: int) -> tuple[dict[str, Any], dict[str, int]]:
+    """A batch of plans from starts of their own, and a loop over Crocoddyl's for some of them; how many each has."""
+    nv, rng = task.arm.nv, np.random.default_rng(0)
+    q0 = task.q0 + 0.2 * rng.normal(size=(plans, nv))
+    given = task.arm, _DT, _STEPS, q0, np.zeros((plans, nv)), goals(task.target), np.full(nv, _EFFORT)
+    runs: dict[str, Any] = {"kfdyn": lambda: kf.plan_motion(*given)}
+    if task.solver is not None:
+
+        def loop() -> None:
+            problem = task.solver.problem
+            for q in q0[:looped]:
+                problem.x0 = np.concatenate([q, np.zeros(nv)])
+                states = [problem.x0] * (_STEPS + 1)
+                task.solver.solve(states, list(problem.quasiStatic(states[1:])), 500, False)
+
+        runs["Crocoddyl"] = loop
+    return runs, {"kfdyn": plans, "Crocoddyl": looped}
 
 
 def tick(task: Reach, pressed: bool) -> Any:
@@ -192,6 +230,10 @@ def run(quick: bool = False) -> Report:
             took = race(runs, budget, laps=2)
             numbers[f"{task.name}, plan"] = took
             rows += [[f"{task.name}, a whole plan", name, f"{1e3 * t:.1f}", told[name]] for name, t in took.items()]
+        runs, each = many(tasks[0], *((4, 2) if quick else (256, 32)))
+        took = {name: t / each[name] for name, t in race(runs, budget, laps=1).items()}
+        numbers["batch"] = took
+        rows += [[f"UR5, a plan of {each['kfdyn']}", name, f"{1e3 * t:.1f}", ""] for name, t in took.items()]
         panda = tasks[-1]
         ticks = {"far from its limits": tick(panda, False), "at its limits": tick(panda, True)}
         took = race(ticks, budget)
@@ -200,7 +242,8 @@ def run(quick: bool = False) -> Report:
     notes = [
         "Processor time, one thread. An iteration is one of Gauss–Newton: derivatives, linear-quadratic problem, "
         "rollout. kfdyn's searches also use second derivatives once these steps are slow. Plans end at a cost, in so "
-        "many iterations; where costs differ they are different local optima. A tick has a step of the robot with it.",
+        "many iterations; where costs differ they are different local optima. A batch is planned in one call, from "
+        "starts of its own; Crocoddyl goes through some of it in a loop. A tick has a step of the robot with it.",
     ]
     if tasks[0].solver is None:
         notes.append("Crocoddyl is not installed.")

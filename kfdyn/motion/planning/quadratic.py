@@ -18,6 +18,7 @@ from kfdyn.estimation.control.recursions import laws
 from kfdyn.estimation.control.solution import LinearPlan
 from kfdyn.estimation.model.state_space import StateSpace
 from kfdyn.estimation.model.tree import Tree
+from kfdyn.estimation.nonlinear.functions import finite
 from kfdyn.sweeps import Checks, Tag
 
 #: How often the set of controls at their limits may be corrected, and how often all at once without fewer wrong.
@@ -167,8 +168,8 @@ def _free(problem: Quadratic, active: NDArray[np.int8]) -> Step:
     flat = laws.Found(*(part.reshape(-1) for part in found))
     work = np.empty(laws.Room.size(n, p, N))
     lost = laws.laws_found(sizes, tiled, Tag(M is not None), given, flat, work, n, p, N, plans)
-    if lost or not np.isfinite(found.costate.sum()):
-        raise NotConvex(~np.isfinite(found.x[:, 0].sum(axis=1) + found.costate.sum(axis=(1, 2))))
+    if lost or not (finite(found.x) and finite(found.costate)):
+        raise NotConvex(~(np.isfinite(found.x).all(axis=(1, 2)) & np.isfinite(found.costate).all(axis=(1, 2))))
     u, shift = (found.u, found.shift) if held is None else (found.u + held, found.shift + held)
     return Step(found.x, u, shift, found.gains, found.costate, np.zeros(0), active, 0.0, True, problem, None)
 

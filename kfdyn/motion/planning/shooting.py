@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ShapeError
+from kfdyn.estimation.nonlinear.functions import finite
 from kfdyn.estimation.nonlinear.trajectory import squares
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.planning.limits import Bounds
@@ -256,7 +257,7 @@ class Shooting:
             x, s = self._compiled_rollout(point, which, alpha, shift, gains)
         else:
             x, s = self._rollout(point, which, alpha, shift, gains, gaps)
-        if not (np.abs(x).max() < FAR and np.isfinite(s.sum())):
+        if not (np.abs(x).max() < FAR and finite(s)):
             lost = ~((np.abs(x) < FAR).all(axis=(1, 2)) & np.isfinite(s).all(axis=(1, 2)))
             x[lost], s[lost] = point.x[which[lost]], np.inf
         return x, s, gaps
