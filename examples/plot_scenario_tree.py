@@ -109,9 +109,11 @@ for k, p in enumerate(parent):
 
 figure, axes = plt.subplots(1, 3, figsize=(12, 4.4), width_ratios=[1.0, 1.0, 1.3], layout="constrained")
 for k, p in enumerate(parent):
-    t = dt * np.array([depth[k] - 1, depth[k]])
-    for axis, value, start in ((axes[0], plan.x[:, 0], 0.0), (axes[1], plan.u[:, 0], plan.u[0, 0])):
-        axis.plot(t, [value[p] if p >= 0 else start, value[k]], color=COLORS[color[k]], linewidth=1.8)
+    before, now = dt * (depth[k] - 1), dt * depth[k]
+    place_before, force_before = (plan.x[p, 0], plan.u[p, 0]) if p >= 0 else (0.0, plan.u[0, 0])
+    axes[0].plot([before, now], [place_before, plan.x[k, 0]], color=COLORS[color[k]], linewidth=1.8)
+    force = [force_before, plan.u[k, 0], plan.u[k, 0]]  # one force for the whole step
+    axes[1].plot([before, before, now], force, color=COLORS[color[k]], linewidth=1.8)
 axes[0].set(title="Where the cart is", xlabel="time [s]", ylabel="position [m]")
 axes[1].set(title="What it does", xlabel="time [s]", ylabel="force [N]")
 for axis in axes[:2]:
