@@ -69,3 +69,18 @@ def test_what_cannot_be_is_named():
     for q, v in (([0.0, 1.0], [0.0]), ([np.nan], [0.0])):
         with pytest.raises(ShapeError, match=r"q and v must be finite, \(1,\) and \(1,\)"):
             hold.step(q, v)
+
+
+def test_bad_states_and_goals_of_a_horizon_are_named():
+    pendulum, goal = kf.models.pendulum(), [kf.Goal(S.JointPosition(1e-4), [0.5])]
+    ahead = kf.Mpc(pendulum, 0.1, 5, goal, [1.0])
+    for q in ("up", [[0.0], [1.0, 2.0]], [0.0, 1.0], [np.nan]):
+        with pytest.raises(ShapeError, match=r"q (must|and v)"):
+            ahead.step(q, [0.0])
+    with pytest.raises(ModelError, match="Mpc plans for one robot"):
+        kf.Mpc(pendulum, 0.1, 5, [kf.Goal(S.JointPosition(1e-4), [[0.5], [1.0]])], [1.0])
+    weak = kf.Mpc(pendulum, 0.1, 5, [kf.Goal(S.JointPosition(0.0), [0.5])], [1.0], torque_limits=0.01)
+    with pytest.raises(ModelError, match="no plan keeps all limits: torque of pivot"):
+        weak.step([0.0], [0.0])
+    with pytest.raises(ModelError, match="not finite at step 2"):
+        kf.plan_motion(pendulum, 0.1, 5, [0.0], [0.0], goal, 1.0).control(2, [np.nan], [0.0])

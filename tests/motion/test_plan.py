@@ -182,14 +182,28 @@ def test_what_cannot_be_is_named():
         kf.plan_motion(*plan, [kf.Goal(S.JointPosition(0.0), np.zeros(5))], torque_cov=1.0)
     with pytest.raises(ModelError, match="a goal needs a sensor of positions or velocities"):
         kf.plan_motion(*plan, [kf.Goal(S.JointTorque(0.0), zero)], torque_cov=1.0)
-    with pytest.raises(ModelError, match=r"goal JointPosition\(\), entry 0, at step 10 .* contradicts the others"):
+    one, other = (rf"goals\[{i}\] JointPosition\(\), entry 0,? at step 10" for i in range(2))
+    with pytest.raises(ModelError, match=f"{one} is missed by .*: it contradicts {other};"):
         kf.plan_motion(*plan, [kf.Goal(S.JointPosition(0.0), zero), kf.Goal(S.JointPosition(0.0), zero + 0.1)], 1.0)
     goals = [kf.Goal(S.JointPosition(0.0), zero), kf.Goal(S.JointVelocity(0.0), zero)]
-    for given, words in ((0.0, "not all 0"), (-1.0, "torque_cov is not positive"), (np.inf, "torque_cov has entries")):
+    for given, words in (
+        (0.0, "no motor at all"),
+        (-1.0, "torque_cov is not positive"),
+        (np.inf, "torque_cov has entries"),
+    ):
         with pytest.raises(ModelError, match=words):
             kf.plan_motion(*plan, goals, given)
     with pytest.raises(ShapeError, match="torque_cov is of size 5"):
         kf.plan_motion(*plan, goals, np.ones(5))
+    with pytest.raises(ShapeError, match="torque_cov must be an array of real numbers"):
+        kf.plan_motion(*plan, goals, "much")
+    with pytest.raises(ModelError, match="goals must be a list of"):
+        kf.plan_motion(*plan, None, 1.0)
+    half = [kf.Goal(S.JointPosition(1e-4), [0.5])]
+    with pytest.raises(ShapeError, match="q0 must be an array of real numbers"):
+        kf.plan_motion(kf.models.pendulum(), 0.1, 5, "up", [0.0], half, 1.0)
+    with pytest.raises(ModelError, match="the cost is not finite; check the units"):
+        kf.plan_motion(kf.models.pendulum(), 0.1, 5, [0.0], [1e200], half, 1.0)
     with pytest.raises(ModelError, match=r"q0\[0\] = 0 is outside of position_limits 1 to 2"):
         kf.plan_motion(*plan, goals, 1.0, position_limits=(1.0, 2.0))
     with pytest.raises(ModelError, match=r"no plan keeps all limits: torque of joint_\d [≤≥] -?3 at step"):

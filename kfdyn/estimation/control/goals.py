@@ -180,10 +180,11 @@ def _with_rows(ss: StateSpace, xi: Array, eta: Array, T: Array, rows: Rows) -> S
     if wrong.size:
         at = tuple(wrong[0])
         name, k = rows.names[at[-1]], rows.node[at[-1]]
-        why = "no control moves it" if unit[at[-1]] == 0 else "it contradicts the others"
+        why = (
+            "no control moves it" if unit[at[-1]] == 0 else f"it contradicts {_against(ss, rows, theta, unit, at[-1])}"
+        )
         raise ModelError(
-            f"{name} at {ss.tree.label(k)} is missed by {left[at]:.3g}: {why}; drop the row, or "
-            "give it a weight instead"
+            f"{name} at {ss.tree.label(k)} is missed by {left[at]:.3g}: {why}; drop it, or give it a weight instead"
         )
     filt, smooth = _run(ss, xi + multipliers @ rows.C, eta, T - multipliers @ rows.E, covariances=False)
     # one step of refinement: what rounding has left of the rows
@@ -227,6 +228,19 @@ def _inverse(theta: Array, reach: Array) -> tuple[Array, Array]:
     with np.errstate(divide="ignore"):
         inverses = np.where(values > RANK * np.maximum(values[..., -1:], 1.0), 1.0 / values, 0.0)
     return unit, (vectors * inverses[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+
+
+def _against(ss: StateSpace, rows: Rows, theta: Array, unit: Array, row: int) -> str:
+    """Names of the rows that a row depends on: they have a share in the combinations that nothing moves."""
+    values, vectors = np.linalg.eigh(theta * unit[:, None] * unit)
+    idle = vectors[:, values <= RANK * max(values[-1], 1.0)]
+    share = np.abs(idle @ idle[row])
+    share[row] = 0.0
+    others = [i for i in np.argsort(-share).tolist() if share[i] > 1e-4 * max(share.max(), 1e-300)]
+    told = [f"{rows.names[i].rstrip(',')} at {ss.tree.label(rows.node[i])}" for i in others]
+    if not told:
+        return "the others"
+    return " and ".join(told[:3]) + (f" and {len(told) - 3} more" if len(told) > 3 else "")
 
 
 def feedback_terms(ss: StateSpace, rows: Rows, answers: Filtered) -> list[Array]:

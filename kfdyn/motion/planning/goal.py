@@ -73,6 +73,8 @@ class Goal(NamedTuple):
 
 def listed(goals: Any) -> list[Goal]:
     """Goals as a list, checked to be some."""
+    if goals is None or isinstance(goals, str) or not np.iterable(goals):
+        raise ModelError(f"goals must be a list of kf.Goal(sensor, value, at=...), got {type(goals).__name__}")
     found = [goals] if isinstance(goals, Goal) else list(goals)
     for goal in found:
         if not isinstance(goal, Goal):

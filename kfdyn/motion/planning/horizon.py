@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.model.blocks import real_array
 from kfdyn.motion.planning.goal import Goal, listed
 from kfdyn.motion.planning.plan import bind, first_guess
 from kfdyn.motion.planning.quadratic import Step
@@ -95,6 +96,8 @@ class Mpc:
         system, (torque_cov, limits, options) = self.system, self._given
         still = np.zeros(system.nv)
         shooting = bind(system, self.dt, self.steps, system.neutral(), still, self.goals, torque_cov, limits, options)
+        if shooting.batched:
+            raise ModelError("Mpc plans for one robot: its goals must not have an axis of plans")
         self._search = Search(shooting, FIRST, 1e-6, newton=False)
 
     def step(self, q: ArrayLike, v: ArrayLike, goals: Sequence[Goal] | None = None) -> Array:
@@ -102,7 +105,7 @@ class Mpc:
         if goals is not None:
             self._aim(goals)
         search, shooting = self._search, self._search.of
-        q, v = np.asarray(q, np.float64), np.asarray(v, np.float64)
+        q, v = real_array(q, "q"), real_array(v, "v")
         if q.shape != (self.system.nq,) or v.shape != (self.system.nv,) or not np.isfinite([*q, *v]).all():
             raise ShapeError(
                 f"q and v must be finite, ({self.system.nq},) and ({self.system.nv},), got shapes {q.shape}, {v.shape}"

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError, SingularError
+from kfdyn.estimation.model.blocks import real_array
 from kfdyn.estimation.nonlinear.arguments import covariance
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.planning.goal import Goal, listed
@@ -147,12 +148,14 @@ def bind(
     asked = listed(goals)
     if not asked:
         raise ModelError("a plan needs at least one goal; without one the best plan is to do nothing")
-    W = np.asarray(torque_cov, np.float64)
+    W = real_array(torque_cov, "torque_cov")
     effort = covariance(np.full(system.nv, W) if W.ndim == 0 else W, "torque_cov", system.nv)
-    if effort.ndim != 2 or not effort.any():
+    if effort.ndim != 2:
+        raise ModelError("torque_cov must be one covariance for all steps")
+    if not effort.any():
         raise ModelError(
-            "torque_cov must be one covariance for all steps, and not all 0: nothing would move the plan; 100 is "
-            '"ten newton metres are much"'
+            "torque_cov is 0 at every hinge, so that there is no motor at all and nothing moves the plan; give one a "
+            'variance: 100 is "ten newton metres are much"'
         )
     model = MotionModel(system, dt, [goal.sensor for goal in asked], effort, **options)
     y, batched = model.check_readings([goal.readings(system, int(steps)) for goal in asked])
@@ -168,7 +171,7 @@ def bind(
 def _starts(model: MotionModel, q0: ArrayLike, v0: ArrayLike) -> Array:
     """States (plans, nx) to start from; each looked at as one is."""
     system = model.system
-    q, v = (np.asarray(x, np.float64) for x in (q0, v0))
+    q, v = real_array(q0, "q0"), real_array(v0, "v0")
     if q.ndim < 2 and v.ndim < 2:
         return model.check_prior((q, v, np.zeros(2 * system.nv))).x0[None]
     try:
@@ -212,7 +215,7 @@ def first_guess(shooting: Shooting, start: ArrayLike | MotionPlan | None) -> tup
             x = np.tile(shooting.x0[:, None], (1, shape[0], 1))
             x[:, 1:, system.nq :] = 0.0
         else:
-            x = np.asarray(start, np.float64)
+            x = real_array(start, "start")
             if x.shape not in (shape, (plans, *shape)) or not np.isfinite(x).all():
                 raise ShapeError(f"start must be finite states of shape {shape}, got shape {x.shape}")
             x = np.tile(x, (plans, 1, 1)) if x.ndim == 2 else x.copy()

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.control.solution import LinearPlan
+from kfdyn.estimation.model.blocks import real_array
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.planning.search import Found
 from kfdyn.multibody import System
@@ -149,10 +150,12 @@ class MotionPlan:
         ndarray, shape (..., nv)
         """
         k = min(int(k), self.tau.shape[-2] - 1)
-        x = np.concatenate([np.asarray(q, np.float64), np.asarray(v, np.float64)], axis=-1)
+        x = np.concatenate([real_array(q, "q"), real_array(v, "v")], axis=-1)
         planned, n = self.x[..., k, :], self.model.n
         if x.shape != planned.shape:
-            raise ShapeError(f"q and v together have shape {x.shape}, but the states of the plan are {planned.shape}")
+            raise ShapeError(f"q and v together have shape {x.shape}, but a state of the plan has {planned.shape}")
+        if not np.isfinite(x).all():
+            raise ModelError(f"q or v has entries that are not finite at step {k}: the motion has left the plan")
         away = self.model.states.minus(x.reshape(-1, x.shape[-1]), planned.reshape(-1, x.shape[-1]))
         return np.asarray(self.tau[..., k, :] + (self.gains[..., k, :, :] @ away.reshape(*x.shape[:-1], n, 1))[..., 0])
 

@@ -142,6 +142,8 @@ class Search:
 
     def run(self, point: Point) -> Found:
         """Iterate from a point; plans that have ended leave the others."""
+        if not np.isfinite(point.cost).all():
+            raise ModelError("where the search begins, the cost is not finite; check the units of q0, v0 and start")
         taken, parts = 0, []
         linear, before = self.of.linear(point), np.full(self.of.plans, np.inf)
         while True:
@@ -358,7 +360,7 @@ class Search:
             nodes.append(k)
             sensor = next(m for m, own in enumerate(of.model.seen.tangents_of) if own.start <= i < own.stop)
             row = i - of.model.seen.tangents_of[sensor].start
-            names.append(f"goal {of.model.seen.sensors[sensor].name}, entry {row},")
+            names.append(f"goals[{sensor}] {of.model.seen.sensors[sensor].name}, entry {row},")
         value = np.array([point.T[0, g, i] for g, i in self.exact])
         size, softer = 1.0 + float(np.abs(point.x).max()), 1.0 if self.stiffness is None else STIFFER
         return Rows(nodes, C, np.zeros((len(nodes), of.steps * of.p)), value, names, size, softer)

@@ -175,9 +175,7 @@ def test_goals_that_repeat_each_other_are_met_once(goals):
 
 def test_what_cannot_be_is_named():
     A, B = CART
-    with pytest.raises(
-        ModelError, match=r"goals\[1\], row 0, at node 3 .*contradicts|goals\[0\], row 0, at node 3 .*contradicts"
-    ):
+    with pytest.raises(ModelError, match=r"goals\[0\], row 0, at node 3 .* contradicts goals\[1\], row 0 at node 3;"):
         kf.lqr(A, B, np.eye(2), 1.0, [0.0, 0.0], steps=5, goals=[(3, None, [1.0, 1.0]), (3, [[1.0, 0.0]], [2.0])])
     with pytest.raises(ModelError, match=r"goals\[0\], row 0, at node 1 .*no control moves it"):
         kf.lqr(A, [[0.0], [0.0]], np.eye(2), 1.0, [1.0, 0.0], steps=5, goals=[(1, [[1.0, 0.0]], [3.0])])
