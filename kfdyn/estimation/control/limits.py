@@ -197,8 +197,8 @@ def solve_within(problem: Problem, goals: Rows, limits: Limits, warm: tuple[Arra
             ready = 0.1 * gap  # not yet clear; asked again when the gap is smaller
     if float((np.abs(ds) / bound).max()) > MISSED:
         names = _named(limits, np.flatnonzero(known), z)
-        kept = "cannot be kept together; widen one" if " and " in names else "cannot be kept; widen it"
-        raise ModelError(f"no plan keeps all limits: {names} {kept}, or the goals")
+        cure = "cannot be kept together; widen one" if " and " in names else "cannot be kept; widen it"
+        raise ModelError(f"no plan keeps all limits: {names} {cure}, or the goals")
     return Limited(kept, Rows.none(ss), _spread(z, known), steps, False, message, _spread(s, known))
 
 
