@@ -6,7 +6,6 @@ The scatter Σ x x* of any number of samples takes O(d²) memory, so 10⁸ sampl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -79,7 +78,6 @@ def covariance_test(
     n: int | None = None,
     mean_known: bool = True,
     *,
-    method: Literal["exact", "bartlett"] = "exact",
     rank: int | None = None,
 ) -> Verdict:
     """Test Cov = Σ by the likelihood ratio n(tr SΣ^-1 − log det SΣ^-1 − d), on the range of Σ.
@@ -95,9 +93,6 @@ def covariance_test(
     mean_known : bool
         True: the mean is 0 and known. False: it was estimated, so samples are centred here (a scatter matrix
         must already be about the sample mean) and n − 1 takes the place of n.
-    method : {"exact", "bartlett"}
-        Null distribution: by inversion of its cumulant generating function, right for every n ≥ d; or
-        Bartlett's corrected χ², right for n ≫ d².
     rank : int, optional
         Rank of Σ, if theory knows it, see `whitening`.
 
@@ -108,7 +103,8 @@ def covariance_test(
 
     Notes
     -----
-    The statistic is the same for samples x and Ax with Σ and AΣA*. O(d³), whatever n.
+    The statistic is the same for samples x and Ax with Σ and AΣA*. O(d³), whatever n. Its null distribution is exact
+    for every n ≥ d, by inversion of its cumulant generating function; Bartlett's corrected χ² needs n ≫ d².
 
     Examples
     --------
@@ -118,19 +114,17 @@ def covariance_test(
     """
     W, n, dof_n = counted_scatter(samples_or_scatter, n, mean_known)
     space = whitening(_fit(Sigma, W), rank)
-    return whitened_covariance_test(W, space, n, dof_n, method)
+    return whitened_covariance_test(W, space, n, dof_n)
 
 
-def whitened_covariance_test(
-    W: Array, space: Whitening, n: int, dof_n: int, method: Literal["exact", "bartlett"] = "exact"
-) -> Verdict:
+def whitened_covariance_test(W: Array, space: Whitening, n: int, dof_n: int) -> Verdict:
     """Test a scatter matrix W (d, d) as `covariance_test` does, on a known range."""
     null = LikelihoodRatioNull.covariance(space.rank, dof_n)
     statistic = dof_n * stein_loss(space.inside.T @ W @ space.inside / dof_n)
     if statistic == np.inf:  # S singular: n ≥ r distinct normal samples never do that
         return Verdict(np.inf, null.dof, 0.0, 0.0, n)
     outside = float(((space.outside.T @ W) * space.outside.T).sum(1).max(initial=0.0) / dof_n)
-    p_value = float(null.sf(statistic, method)) if outside <= space.tolerance else 0.0
+    p_value = float(null.sf(statistic)) if outside <= space.tolerance else 0.0
     return Verdict(statistic, null.dof, p_value, outside, n)
 
 
