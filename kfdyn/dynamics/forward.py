@@ -89,7 +89,7 @@ def forward_dynamics(
     array([-9.81])
     """
     if method != "filter":
-        return filled(out, _by_method(system, q, v, tau, external_forces, gravity, method))
+        return filled(out, _by_method(system, (q, v, tau, external_forces, gravity), method))
     answer: Array = FORWARD.solve(system, q, v, tau, external_forces, gravity, out)
     return answer
 
@@ -109,24 +109,16 @@ def by_engine(states: States) -> dict[str, Array]:
     return {"the acceleration": a}
 
 
-def _by_method(
-    system: System,
-    q: ArrayLike,
-    v: ArrayLike | None,
-    tau: ArrayLike,
-    external_forces: ArrayLike | None,
-    gravity: ArrayLike | None,
-    method: Any,
-) -> Array:
+def _by_method(system: System, given: tuple[Any, ...], method: Any) -> Array:
     """Another way than the compiled filter; kinds of systems may have more ways than trees."""
     expect_system(system)
     own = own_way(system, "forward_dynamics_by")
     if own is not None:
-        return np.asarray(own(system, q, v, tau, external_forces, gravity, method))
+        return np.asarray(own(system, given, method))
     expect_method(method, ("filter", "engine", "mass_matrix"), "forward_dynamics")
+    states = FORWARD.bound(system, given)
     if method == "mass_matrix":
-        return _by_mass_matrix(system, q, v, tau, external_forces, gravity)
-    states = States.of(system, q, v, external_forces, gravity, tau=tau)
+        return states.shaped(_by_mass_matrix(states))
     return states.shaped(FORWARD.mended(states, None, None, by_engine)[0])
 
 
@@ -204,24 +196,15 @@ def dynamics_filter(
     return filt, bryson_frazier(ss, filt)
 
 
-def _by_mass_matrix(
-    system: System,
-    q: ArrayLike,
-    v: ArrayLike | None,
-    tau: ArrayLike,
-    external_forces: ArrayLike | None,
-    gravity: ArrayLike | None,
-) -> Array:
-    """𝓜 by composite inertias, c by Newton–Euler, and a by a Cholesky solve (SKO "fd-quadratic")."""
+def _by_mass_matrix(states: States) -> Array:
+    """Accelerations (size, nv): 𝓜 by composite inertias, c by Newton–Euler, a Cholesky solve (SKO "fd-quadratic")."""
     from scipy.linalg import solve_triangular
 
     from kfdyn.dynamics.bias import bias_forces
     from kfdyn.dynamics.mass_matrix import mass_matrix
 
-    states = States.of(system, q, v, external_forces, gravity, tau=tau)
-    arrays = states.arrays
-    c = bias_forces(system, arrays["q"], arrays.get("v"), arrays.get("external_forces"), arrays.get("gravity"))
-    M = mass_matrix(system, arrays["q"])
+    system = states.system
+    c, M = bias_forces(system, *states.part(slice(None))), mass_matrix(system, states["q"])
     states.expect_invertible()  # entries of 𝓜 may be rounding themselves, so that its pivots do not tell
     try:
         L = np.linalg.cholesky(M)
@@ -235,6 +218,6 @@ def _by_mass_matrix(
             'forward_dynamics with method="filter" names the hinge'
         )
     a = np.empty((states.size, system.nv))
-    for b, rhs in enumerate(arrays["tau"] - c if system.nv else ()):  # older releases of SciPy solve no empty equations
+    for b, rhs in enumerate(states["tau"] - c if system.nv else ()):  # older releases of SciPy solve no empty equations
         a[b] = solve_triangular(L[b], solve_triangular(L[b], rhs, lower=True), lower=True, trans=1)
-    return a.reshape((*states.lead, system.nv))
+    return a

@@ -71,29 +71,20 @@ def inverse_dynamics(
     array([21.62])
     """
     if method != "newton_euler" or actuated is not None:
-        return filled(out, _by_method(system, q, v, a, external_forces, gravity, method, actuated))
+        return filled(out, _by_method(system, (q, v, a, external_forces, gravity), method, actuated))
     answer: Array = INVERSE.solve(system, q, v, a, external_forces, gravity, out)
     return answer
 
 
-def _by_method(
-    system: System,
-    q: ArrayLike,
-    v: ArrayLike | None,
-    a: ArrayLike | None,
-    external_forces: ArrayLike | None,
-    gravity: ArrayLike | None,
-    method: Any,
-    actuated: ArrayLike | None,
-) -> Array:
+def _by_method(system: System, given: tuple[Any, ...], method: Any, actuated: ArrayLike | None) -> Array:
     """Another way than the compiled one, or not all motors."""
     expect_system(system)
     own = own_way(system, "inverse_dynamics_by")
     if own is not None:
-        return np.asarray(own(system, q, v, a, external_forces, gravity, method, actuated))
+        return np.asarray(own(system, given, method, actuated))
     expect_all_actuated(actuated)
     expect_method(method, METHODS, "inverse_dynamics")
-    states = States.of(system, q, v, external_forces, gravity, **({} if a is None else {"a": a}))
+    states = INVERSE.bound(system, given)
     sweep = _composite if method == "composite" else _by_operators
     return states.shaped(INVERSE.mended(states, None, None, lambda few: _swept(few, sweep))[0])
 

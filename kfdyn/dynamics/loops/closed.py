@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.arrays import Array
+from kfdyn.dynamics.forward import FORWARD
 from kfdyn.dynamics.inverse import inverse_dynamics as of_every_motor
 from kfdyn.dynamics.loops.cut_joint import Cut, cut_joint
 from kfdyn.dynamics.loops.reduced import by_embedding
@@ -34,32 +35,17 @@ METHODS = ("filter", "cut", "embedding", "engine", "proximal")
 CONSISTENT = 1e-6
 
 
-def forward_dynamics(
-    system: System,
-    q: ArrayLike,
-    v: ArrayLike | None,
-    tau: ArrayLike,
-    external_forces: ArrayLike | None,
-    gravity: ArrayLike | None,
-) -> Array:
+def forward_dynamics(system: System, *given: ArrayLike | None) -> Array:
     """Accelerations (..., nv) that keep the loops closed, by cut joints."""
-    return by_cut(system, q, v, tau, external_forces, gravity)[0]
+    return by_cut(system, given)[0]
 
 
-def forward_dynamics_by(
-    system: System,
-    q: ArrayLike,
-    v: ArrayLike | None,
-    tau: ArrayLike,
-    external_forces: ArrayLike | None,
-    gravity: ArrayLike | None,
-    method: str,
-) -> Array:
+def forward_dynamics_by(system: System, given: tuple[Any, ...], method: str) -> Array:
     """The same by another way; "engine" is "embedding"."""
     expect_method(method, METHODS, "forward_dynamics of a system with loops")
     if method == "cut":
-        return forward_dynamics(system, q, v, tau, external_forces, gravity)
-    states = States.of(system, q, v, external_forces, gravity, tau=tau)
+        return forward_dynamics(system, *given)
+    states = FORWARD.bound(system, given)
     if method == "proximal":
         from kfdyn.dynamics.loops.proximal import proximal_forward_dynamics
 
@@ -69,28 +55,21 @@ def forward_dynamics_by(
     return states.shaped(a)
 
 
-def by_cut(
-    system: System,
-    q: ArrayLike,
-    v: ArrayLike | None,
-    tau: ArrayLike,
-    external_forces: ArrayLike | None,
-    gravity: ArrayLike | None,
-    least_norm: bool = False,
-) -> tuple[Array, Array]:
+def by_cut(system: System, given: tuple[Any, ...], least_norm: bool = False) -> tuple[Array, Array]:
     """Accelerations (..., nv) and forces (..., Σr): in lanes where the rows' rank is plain to see, else with its rank.
 
-    Of dependent rows the lanes give some forces; ``least_norm`` asks for the least ones.
+    ``given`` is what forward dynamics takes. Of dependent rows the lanes give some forces; ``least_norm`` asks for the
+    least ones.
     """
     tree = system.without_loops
     if tree.kind not in CUT_JOINT.variants:
-        found = cut_joint(system, q, v, tau, external_forces, gravity)
+        found = cut_joint(system, *given)
         return found.a, np.concatenate(found.forces, axis=-1)
-    tables, of_states = loop_tables(system), (q, v, tau, external_forces, gravity)
-    answers, fine = CUT_JOINT.attempt(tree, (*tables.of, *of_states, tables.ends, None, None))
+    tables = loop_tables(system)
+    answers, fine = CUT_JOINT.attempt(tree, (*tables.of, *given, tables.ends, None, None))
     if answers is not None and fine and not (least_norm and (answers[2] < answers[1].shape[-1]).any()):
         return answers[0], answers[1]
-    states = States.of(tree, q, v, external_forces, gravity, tau=tau)
+    states = FORWARD.bound(tree, given)
     if answers is None:
         answers, undecided = CUT_JOINT.swept(states, tables.of, ends=tables.ends)
     else:
@@ -145,7 +124,7 @@ def constraint_forces(
     array([19.62])
     """
     expect_loops(system)
-    f = by_cut(system, q, v, tau, external_forces, gravity, least_norm=True)[1]
+    f = by_cut(system, (q, v, tau, external_forces, gravity), least_norm=True)[1]
     return [f[..., own] for own in loop_slices(system)]
 
 
@@ -178,29 +157,16 @@ def compliance_of(states: States, frames: Sequence[str]) -> dict[str, Array]:
     return {"the compliance": through_inverse(states, frames, mass_matrix_inverse(states.system, states["q"]))}
 
 
-def inverse_dynamics(
-    system: System,
-    q: ArrayLike,
-    v: ArrayLike | None,
-    a: ArrayLike | None,
-    external_forces: ArrayLike | None,
-    gravity: ArrayLike | None,
-) -> Array:
+def inverse_dynamics(system: System, *given: ArrayLike | None) -> Array:
     """Generalised forces (..., nv) of least norm that cause accelerations which the loops allow."""
-    return inverse_dynamics_by(system, q, v, a, external_forces, gravity)
+    return inverse_dynamics_by(system, given)
 
 
 def inverse_dynamics_by(
-    system: System,
-    q: ArrayLike,
-    v: ArrayLike | None,
-    a: ArrayLike | None,
-    external_forces: ArrayLike | None,
-    gravity: ArrayLike | None,
-    method: str = "newton_euler",
-    actuated: ArrayLike | None = None,
+    system: System, given: tuple[Any, ...], method: str = "newton_euler", actuated: ArrayLike | None = None
 ) -> Array:
     """The same at the coordinates that have motors."""
+    q, v, a, external_forces, gravity = given
     a = np.zeros(system.nv) if a is None else a
     states = States.of(system, q, v, external_forces, gravity, a=a)
     state, velocity, force, g = states.part(slice(None))

@@ -26,7 +26,7 @@ def forward_dynamics_derivatives_of(states: States) -> list[Array]:
     system, nv = states.system, states.system.nv
     q, v, forces, gravity = states.part(slice(None))
     v = np.zeros_like(states["tau"]) if v is None else v
-    a, f = by_cut(system, q, v, states["tau"], forces, gravity, least_norm=True)
+    a, f = by_cut(system, (q, v, states["tau"], forces, gravity), least_norm=True)
     by_q, by_v, _ = inverse_dynamics_derivatives(system.without_loops, q, v, a, gravity)
     by_q = by_q - forces_that_push(states)[1]
     rows = np.empty((states.size, f.shape[1], 2 * nv))

@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 from kfdyn.arrays import Array
 from kfdyn.dynamics.bias import bias_forces
 from kfdyn.dynamics.derivatives import inverse_dynamics_derivatives
-from kfdyn.dynamics.forward import by_engine
-from kfdyn.dynamics.inverse import expect_all_actuated, inverse_dynamics
+from kfdyn.dynamics.forward import FORWARD, by_engine
+from kfdyn.dynamics.inverse import INVERSE, expect_all_actuated, inverse_dynamics
 from kfdyn.dynamics.loops.aggregation import without_inertia
 from kfdyn.dynamics.mass_matrix import innovation_variances, mass_matrix
 from kfdyn.dynamics.operational_space import through_inverse
@@ -56,19 +56,10 @@ def explain_inverse_dynamics(states: States, method: str = "newton_euler") -> di
     return {"tau": _finite(system, here.forces, tau, "tau", **given)}
 
 
-def inverse_dynamics_by(
-    system: System,
-    q: ArrayLike,
-    v: ArrayLike | None,
-    a: ArrayLike | None,
-    external_forces: ArrayLike | None,
-    gravity: ArrayLike | None,
-    method: str,
-    actuated: ArrayLike | None,
-) -> Array:
+def inverse_dynamics_by(system: System, given: tuple[Any, ...], method: str, actuated: ArrayLike | None) -> Array:
     """The same by another way than Newton and Euler's."""
     expect_all_actuated(actuated)
-    states = States.of(system, q, v, external_forces, gravity, **({} if a is None else {"a": a}))
+    states = INVERSE.bound(system, given)
     return states.shaped(explain_inverse_dynamics(states, method)["tau"])
 
 
@@ -103,18 +94,10 @@ def _finite(system: System, expand: Callable[[Array], Array], x: Array, what: st
         return expect_finite(system, expand(x), what, **given)
 
 
-def forward_dynamics_by(
-    system: System,
-    q: ArrayLike,
-    v: ArrayLike | None,
-    tau: ArrayLike,
-    external_forces: ArrayLike | None,
-    gravity: ArrayLike | None,
-    method: str,
-) -> Array:
+def forward_dynamics_by(system: System, given: tuple[Any, ...], method: str) -> Array:
     """Accelerations (..., nv) by a dense factor, or by the embedded filter and smoother."""
     expect_method(method, ("filter", "engine", "embedding", "mass_matrix"), "forward_dynamics of a coupled system")
-    states = States.of(system, q, v, external_forces, gravity, tau=tau)
+    states = FORWARD.bound(system, given)
     a = dense_forward(states) if method == "mass_matrix" else by_embedding(system, states)
     states.expect_invertible()
     return states.shaped(expect_finite(system, a, "the acceleration", **states.arrays))

@@ -303,7 +303,7 @@ class Kernel:
         status = self(system, math.prod(lead) if lead else 1, *given, *answers)
         return (None if status < 0 else answers), status == FINE
 
-    def bound(self, system: System, arguments: tuple[Any, ...]) -> States:
+    def bound(self, system: System, arguments: tuple[Any, ...]) -> Any:
         """Arrays that rows are given, checked by name and broadcast."""
         given = arguments[len(self.entry.parameters) :]
         return self.states.bound(system, self.entry.given, given, self.rest, self.called)
