@@ -169,22 +169,10 @@ def inverse_dynamics_derivatives(
 
     Parameters
     ----------
-    system : System
-        The robot, with or without couplings, loops and contacts; bodies that bend are refused.
-    q : (..., nq)
-        Configurations; leading axes of all arguments broadcast.
-    v : (..., nv) or None
-        Velocities; None is at rest.
+    system, q, v, gravity, external_forces, out
+        As for :func:`forward_dynamics_derivatives`.
     a : (..., nv)
         Accelerations.
-    gravity : (..., 3), optional
-        ``system.gravity`` if not given.
-    external_forces : (..., n_bodies, 6), optional
-        [moment; force] on each body, world orientation, at the body's origin; they stay as they are when q moves.
-    out : three (..., nv, nv) arrays of float64, optional
-        Where the answer goes, instead of new arrays: an earlier answer, for example. They may overlap arguments, but
-        not each other. After an error their numbers mean nothing. For a large batch new memory may take as long as the
-        derivatives themselves.
 
     Returns
     -------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.multibody.calls.arguments import batch, checked, configuration, expect_finite, overflow
 from kfdyn.multibody.calls.kernel import Kernel, known
+from kfdyn.multibody.points import PointMasses
 
 if TYPE_CHECKING:
     from kfdyn.multibody.system import System
@@ -155,43 +157,43 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     return answer
 
 
+def _with_points(
+    system: System, found: Array, what: str, share: Callable[[PointMasses], Array], **state: ArrayLike | None
+) -> Array:
+    """What was found of the open tree, and the share of the points that move beside its bodies."""
+    with np.errstate(over="ignore", invalid="ignore"):  # told in the last line
+        for points in system.beside(state["q"], state.get("v")):  # type: ignore[arg-type]
+            found = found + share(points)
+    return expect_finite(system, found, what, **state)
+
+
 def _kinetic(system: System, q: ArrayLike, v: ArrayLike) -> Array:
-    """Of the bodies of the open tree, and of what moves beside them."""
-    tree, q_tree, v_tree = system.opened(q, v=v)
-    energy = KINETIC.rows(tree, (q_tree, v_tree))
-    with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
-        energy = sum((points.kinetic for points in system.beside(q, v)), energy)
-    return expect_finite(system, energy, "the kinetic energy", q=q, v=v)
+    found = KINETIC.of_open_tree(system, q, v)
+    return _with_points(system, found, "the kinetic energy", lambda points: points.kinetic, q=q, v=v)
 
 
 def _potential(system: System, q: ArrayLike, gravity: ArrayLike | None) -> Array:
-    """Of the bodies of the open tree, and of what is beside them: its own weight, and what bends it."""
+    """With what bends bodies."""
     g = system.gravity if gravity is None else checked(system, gravity, (3,), "gravity")
-    tree, q_tree = system.opened(q)
-    energy = POTENTIAL.rows(tree, (q_tree, g))
-    with np.errstate(over="ignore", invalid="ignore"):  # told in the last line
-        for points in system.beside(q):
-            energy = energy + (points.strain - (points.moment * g).sum(-1))
-    return expect_finite(system, energy, "the potential energy", q=q, gravity=g)
+    found = POTENTIAL.of_open_tree(system, q, g)
+
+    def share(points: PointMasses) -> Array:
+        return points.strain - (points.moment * g).sum(-1)
+
+    return _with_points(system, found, "the potential energy", share, q=q, gravity=g)
 
 
 def _moment(system: System, q: ArrayLike) -> Array:
-    """Σ m c (..., 3) of the bodies of the open tree, and of what is beside them."""
-    tree, q_tree = system.opened(q)
-    moment = MOMENT.rows(tree, (q_tree,))
-    with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
-        moment = sum((points.moment for points in system.beside(q)), moment)
-    return expect_finite(system, moment, "the first moment of mass", q=q)
+    """Σ m c (..., 3)."""
+    found = MOMENT.of_open_tree(system, q)
+    return _with_points(system, found, "the first moment of mass", lambda points: points.moment, q=q)
 
 
 def _momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     """About the world's origin."""
     v = np.zeros(system.nv) if v is None else v
-    tree, q_tree, v_tree = system.opened(q, v=v)
-    h = MOMENTUM.rows(tree, (q_tree, v_tree))
-    with np.errstate(over="ignore", invalid="ignore"):  # told in the last line
-        h = sum((points.momentum(np.zeros(3)) for points in system.beside(q, v)), h)
-    return expect_finite(system, h, "the momentum", q=q, v=v)
+    found = MOMENTUM.of_open_tree(system, q, v)
+    return _with_points(system, found, "the momentum", lambda points: points.momentum(np.zeros(3)), q=q, v=v)
 
 
 def _centroidal(system: System, q: ArrayLike, v: ArrayLike) -> Array:
@@ -202,9 +204,8 @@ def _centroidal(system: System, q: ArrayLike, v: ArrayLike) -> Array:
     tree, q_tree, v_tree = system.opened(q_flat, v=v_flat)
     if not known(MOMENTUM_ABOUT(tree, len(q_flat), q_tree, v_tree, com, h)):
         raise overflow(system, "the momentum", q=q_flat, v=v_flat)
-    with np.errstate(over="ignore", invalid="ignore"):  # told in the next line
-        h = sum((points.momentum(com) for points in system.beside(q_flat, v_flat)), h)
-    return expect_finite(system, h, "the momentum", q=q, v=v).reshape((*lead, 6))
+    h = _with_points(system, h, "the momentum", lambda points: points.momentum(com), q=q_flat, v=v_flat)
+    return h.reshape((*lead, 6))
 
 
 def expect_mass(system: System) -> None:

@@ -191,32 +191,6 @@ def jacobian(system: System, q: ArrayLike, frame: str, *, out: Array | None = No
     return answer
 
 
-def _pose(system: System, length: int, path: Index, arm: Array, turn: Array, q: ArrayLike) -> tuple[Array, Array]:
-    tree, q_tree = system.opened(q)
-    found: tuple[Array, Array] = POSE.rows(tree, (length, path, arm, turn, q_tree))
-    return found
-
-
-def _velocity(system: System, length: int, path: Index, arm: Array, q: ArrayLike, v: ArrayLike) -> Array:
-    tree, q_tree, v_tree = system.opened(q, v=v)
-    found: Array = VELOCITY.rows(tree, (length, path, arm, q_tree, v_tree))
-    return found
-
-
-def _acceleration(
-    system: System, length: int, path: Index, arm: Array, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None
-) -> Array:
-    tree, q_tree, v_tree, a_tree = system.opened(q, v=v, a=a)
-    found: Array = ACCELERATION.rows(tree, (length, path, arm, q_tree, v_tree, a_tree))
-    return found
-
-
-def _jacobian(system: System, length: int, path: Index, arm: Array, q: ArrayLike) -> Array:
-    tree, q_tree = system.opened(q)
-    found: Array = system.narrowed(q, JACOBIAN.rows(tree, (length, path, arm, q_tree)))
-    return found
-
-
 def _of_frame(what: str) -> Callable[..., str]:
     """What is said to overflow, with the name of the frame whose path and place a kernel was given."""
 
@@ -229,7 +203,7 @@ def _of_frame(what: str) -> Callable[..., str]:
 
 _ROOM = "kfdyn.multibody.recursions.frames"
 
-POSE = Kernel(_ROOM, "POSE", coupled=True, meaning=_of_frame("position"), otherwise=_pose)
-VELOCITY = Kernel(_ROOM, "VELOCITY", coupled=True, meaning=_of_frame("velocity"), otherwise=_velocity)
-ACCELERATION = Kernel(_ROOM, "ACCELERATION", coupled=True, meaning=_of_frame("acceleration"), otherwise=_acceleration)
-JACOBIAN = Kernel(_ROOM, "JACOBIAN", coupled=True, meaning="the Jacobian", otherwise=_jacobian)
+POSE = Kernel(_ROOM, "POSE", coupled=True, meaning=_of_frame("position"), opened=True)
+VELOCITY = Kernel(_ROOM, "VELOCITY", coupled=True, meaning=_of_frame("velocity"), opened=True)
+ACCELERATION = Kernel(_ROOM, "ACCELERATION", coupled=True, meaning=_of_frame("acceleration"), opened=True)
+JACOBIAN = Kernel(_ROOM, "JACOBIAN", coupled=True, meaning="the Jacobian", opened=True)

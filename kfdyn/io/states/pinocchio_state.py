@@ -34,14 +34,9 @@ def to_pinocchio(
 
     Parameters
     ----------
-    system : System
-        Loaded from the same file as ``model``.
+    system, q, v, a, tau
+        As for :func:`to_mujoco`.
     model : pinocchio.Model
-    q : (..., nq)
-    v, a, tau : (..., nv), optional
-        An acceleration needs the velocity with it.
-        Where hinges are coupled, those that coordinates are named after get all of tau, and those that follow
-        none: the generalised force of the coordinates, X* times that of the hinges, is the same.
 
     Returns
     -------

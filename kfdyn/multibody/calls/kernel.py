@@ -65,6 +65,8 @@ class Kernel:
     otherwise : callable, optional
         ``otherwise(system, *parameters, *arrays)``: the answer for kinds of systems that no compiled code serves; if
         not given, they are explained.
+    opened : bool
+        Whether the answer for these kinds is that for their open tree, narrowed (:meth:`of_open_tree`).
     rest : bool
         Whether no ``v`` is at rest.
     most : int, optional
@@ -105,6 +107,7 @@ class Kernel:
         meaning: str | Callable[..., str] = "",
         explain: Explain | None = None,
         otherwise: Callable[..., Any] | None = None,
+        opened: bool = False,
         rest: bool = True,
         most: int | None = None,
         model: Callable[[Any], Model] | None = None,
@@ -118,7 +121,8 @@ class Kernel:
         self._entry: Entry | None = None
         self._count, self._replaced, self._tails = 0, list[tuple[int, str]](), list[list[Any]]()
         self._checks: Any = None
-        self.meaning, self.explain, self.otherwise, self.rest, self.most = meaning, explain, otherwise, rest, most
+        self.meaning, self.explain, self.rest, self.most = meaning, explain, rest, most
+        self.otherwise = self.of_open_tree if opened else otherwise
         self.one: Callable[..., Any] = self._first
         self.solve: Callable[..., Any] = self._first_solve
         self.variants = {kind: self}
@@ -181,6 +185,18 @@ class Kernel:
     def other(self, system: System) -> Callable[..., Any] | None:
         """What answers for a kind of system that no compiled code serves; None leaves it to the explanation."""
         return self.otherwise
+
+    def of_open_tree(self, system: System, *arguments: Any) -> Any:
+        """The answer for a state of the open tree: J X where it is J, dof by dof."""
+        count = len(self.entry.parameters)
+        given = {about.name: x for about, x in zip(self.entry.given, arguments[count:])}
+        rates = {name: given[name] for name in ("v", "a") if name in given}
+        tree, *opened = system.opened(given["q"], **rates)
+        found = self.rows(tree, (*arguments[:count], *(given | dict(zip(("q", *rates), opened))).values()))
+        several = found if type(found) is tuple else (found,)
+        tails = [about.tail for about in self.entry.results]
+        own = [system.narrowed(given["q"], x) if "nv" in tail else x for x, tail in zip(several, tails)]
+        return tuple(own) if type(found) is tuple else own[0]
 
     def __call__(self, system: System, rows: int, *arrays: Any, effort: int = 1) -> int:
         """Run it on these arrays; of what does not fit as it stands, contiguous copies are tried."""
