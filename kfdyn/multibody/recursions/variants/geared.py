@@ -13,9 +13,9 @@ from sys import float_info
 from kfdyn.multibody.recursions.given import changed
 from kfdyn.multibody.recursions.hinges import zeros
 from kfdyn.multibody.recursions.robot import ROBOT, soundness
-from kfdyn.multibody.recursions.workspace import Nowhere, Workspace
+from kfdyn.multibody.recursions.workspace import Workspace, entry_around
 from kfdyn.sweeps.control_flow import down, if_, loop, loop_vars
-from kfdyn.sweeps.entry import Options, Space
+from kfdyn.sweeps.entry import Options
 from kfdyn.sweeps.functions import minimum
 from kfdyn.sweeps.memory import clear
 from kfdyn.sweeps.records import Table
@@ -259,20 +259,9 @@ def geared(entry):
     One of the arrays that it is given is q. Whatever it answers with the robot's dofs must be dual to rates: forces,
     rows of Jacobians, and matrices that lead from rates to forces. Accelerations are not.
     """
-
-    def run(robot, row, work):
-        return Around(entry, robot, row, work).run()
-
-    def size(robot, row):
-        return Around(entry, robot, row, Nowhere()).size
-
-    def begin(robot, row, work):
-        Around(entry, robot, row, work).begin()
-
-    run.__name__, run.__module__ = f"geared_{entry.name}", entry.recursion.__module__
     given, results = ([own(about) for about in some] for some in (entry.given, entry.results))
     options = Options(block=entry.options.block, unroll=entry.options.unroll)
-    return type(entry)(run, GEARED, [*entry.parameters, *given], results, Space(size, begin), options)
+    return entry_around(entry, Around, "geared", GEARED, given, results, options)
 
 
 def curved(entry):

@@ -10,9 +10,8 @@ import numpy as np
 
 from kfdyn.multibody.recursions.given import changed
 from kfdyn.multibody.recursions.robot import OWN
-from kfdyn.multibody.recursions.workspace import Nowhere, Workspace
+from kfdyn.multibody.recursions.workspace import Workspace, entry_around
 from kfdyn.sweeps.control_flow import if_else, loop
-from kfdyn.sweeps.entry import Space
 from kfdyn.sweeps.records import Table
 from kfdyn.sweeps.values import from_lanes
 
@@ -72,16 +71,5 @@ class Differing(Workspace):
 @cache
 def varied(entry):
     """The same entry for robots that differ."""
-
-    def run(robot, row, work):
-        return Differing(entry, robot, row, work).run()
-
-    def size(robot, row):
-        return Differing(entry, robot, row, Nowhere()).size
-
-    def begin(robot, row, work):
-        Differing(entry, robot, row, work).begin()
-
-    run.__name__, run.__module__ = f"varied_{entry.name}", entry.recursion.__module__
-    given, options = [*entry.parameters, *entry.given], entry.options._replace(unroll=0)
-    return type(entry)(run, table_of(entry.table), given, entry.results, Space(size, begin), options)
+    options = entry.options._replace(unroll=0)
+    return entry_around(entry, Differing, "varied", table_of(entry.table), entry.given, entry.results, options)
