@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -61,6 +62,7 @@ def solve_adaptively(
     return unit(y[:, :nq]), y[:, nq : nq + nv], y[:, -1], int(solved.nfev)
 
 
+@lru_cache(maxsize=16)
 def rates(system: System) -> Callable[[Array, Array], Array]:
     """Return the function q̇(q, v) (..., nq) of states.
 
@@ -95,6 +97,7 @@ def rates(system: System) -> Callable[[Array, Array], Array]:
     return rate
 
 
+@lru_cache(maxsize=16)
 def normalised(system: System) -> Callable[[Array], Array]:
     """Return the function that divides the quaternions of q (..., nq) by their lengths."""
     columns = quaternions(system)
@@ -109,6 +112,7 @@ def normalised(system: System) -> Callable[[Array], Array]:
     return unit
 
 
+@lru_cache(maxsize=16)
 def quaternions(system: System) -> NDArray[np.int64]:
     """Where the quaternions are in q, (k, 4)."""
     ends = np.array([own_q.stop for _, own_q, _, _ in _turned(system)], np.int64)
