@@ -125,15 +125,9 @@ def of_system(name: str, system: Any, q0: np.ndarray) -> Iterator[Case]:
         (f"forward_dynamics {m}", of("forward_dynamics", method=m), (q, v, tau))
         for m in ("engine", "mass_matrix", "embedding", "cut", "proximal")
     ]
-    functions += [
-        (f"inverse_dynamics {m}", of("inverse_dynamics", method=m), (q, v, a)) for m in ("operators", "composite")
-    ]
-    functions += [
-        (f"mass_matrix {m}", of("mass_matrix", method=m), (q,)) for m in ("columns", "operator", "covariance")
-    ]
-    functions += [
-        (f"mass_matrix_inverse {m}", of("mass_matrix_inverse", method=m), (q,)) for m in ("engine", "blocks", "columns")
-    ]
+    functions += [(f"inverse_dynamics {m}", of("inverse_dynamics", method=m), (q, v, a)) for m in ("operators",)]
+    functions += [(f"mass_matrix {m}", of("mass_matrix", method=m), (q,)) for m in ("columns", "operator")]
+    functions += [(f"mass_matrix_inverse {m}", of("mass_matrix_inverse", method=m), (q,)) for m in ("engine",)]
     for what, f, args in functions:
         wide = [np.asfortranarray(x) for x in args]
         bad = [x.copy() for x in args]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -13,12 +12,11 @@ from kfdyn.dynamics.assembly import Forest
 from kfdyn.dynamics.solving.forest import States, expect_method
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.dynamics.solving.solver import Solver
-from kfdyn.dynamics.theory.composite import composite_inertias
 from kfdyn.errors import ModelError
 from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system, filled
 
-METHODS = ("newton_euler", "operators", "composite")
+METHODS = ("newton_euler", "operators")
 
 
 def inverse_dynamics(
@@ -29,7 +27,7 @@ def inverse_dynamics(
     external_forces: ArrayLike | None = None,
     gravity: ArrayLike | None = None,
     *,
-    method: Literal["newton_euler", "operators", "composite"] = "newton_euler",
+    method: Literal["newton_euler", "operators"] = "newton_euler",
     actuated: ArrayLike | None = None,
     out: Array | None = None,
 ) -> Array:
@@ -38,8 +36,7 @@ def inverse_dynamics(
     ::
 
         α = φ*(H* a + η)              scatter                                    R86 (7.2)
-        f = φ(M α + ξ)                gather, "newton_euler", "operators"        R86 (7.3)
-        f = ℛ α + φ̃ℛ(H* a + η) + φξ   gather, "composite": R86 (7.6)–(7.8) with the kernel r = ℛ + φ̃ℛ + ℛφ̃*
+        f = φ(M α + ξ)                gather                                     R86 (7.3)
         tau = H f + R a
 
     Parameters
@@ -48,9 +45,9 @@ def inverse_dynamics(
         As for :func:`kfdyn.forward_dynamics`.
     a : (..., nv) or None
         Accelerations; None is a = 0.
-    method : {"newton_euler", "operators", "composite"}
-        Forces summed body by body, in fused sweeps over several configurations side by side; the same by the engine's
-        operators; or through composite body inertias ℛ. Same answers.
+    method : {"newton_euler", "operators"}
+        Forces summed body by body, in fused sweeps over several configurations side by side; or the same by the
+        engine's operators.
     actuated : (nv,) of bool, optional
         With loops: which coordinates have a motor; all if not given.
 
@@ -62,7 +59,8 @@ def inverse_dynamics(
 
     Notes
     -----
-    O(N). No D is inverted, so hinges without inertia are allowed. Sources: R86 section 7; SKO "ne-id", "crb-id".
+    O(N). No D is inverted, so hinges without inertia are allowed. Sources: R86 section 7; SKO "ne-id". By composite
+    inertias (SKO "crb-id") it is ``kfdyn.textbook.sko.composite_inverse_dynamics``.
 
     Examples
     --------
@@ -85,8 +83,7 @@ def _by_method(system: System, given: tuple[Any, ...], method: Any, actuated: Ar
     expect_all_actuated(actuated)
     expect_method(method, METHODS, "inverse_dynamics")
     states = INVERSE.bound(system, given)
-    sweep = _composite if method == "composite" else _by_operators
-    return states.shaped(INVERSE.mended(states, None, None, lambda few: _swept(few, sweep))[0])
+    return states.shaped(INVERSE.mended(states, None, None, by_engine)[0])
 
 
 def expect_all_actuated(actuated: ArrayLike | None) -> None:
@@ -97,15 +94,11 @@ def expect_all_actuated(actuated: ArrayLike | None) -> None:
 
 def by_engine(states: States) -> dict[str, Array]:
     """Generalised forces (size, nv) by the engine's operators on the assembled forest."""
-    return _swept(states, _by_operators)
-
-
-def _swept(states: States, sweep: Callable[[Forest, Array], Array]) -> dict[str, Array]:
     tau, a = np.empty((states.size, states.system.nv)), states.arrays.get("a")
 
     def solve(part: slice) -> None:
         forest = states.forest(part)
-        tau[part] = forest.by_dof(sweep(forest, forest.stack(0.0 if a is None else a[part])))
+        tau[part] = forest.by_dof(_by_operators(forest, forest.stack(0.0 if a is None else a[part])))
 
     states.in_parts(solve)
     return {"tau": tau}
@@ -119,18 +112,6 @@ def _by_operators(forest: Forest, a: Array) -> Array:
     alpha = op.phi.backward(op.H.backward(a) + ss.eta)  # α = φ*(H* a + η)
     f = op.phi.forward(op.Q.forward(alpha) + ss.xi)  # f = φ(M α + ξ)
     return op.H.forward(f) + op.R.forward(a)  # tau = H f + R a
-
-
-def _composite(forest: Forest, a: Array) -> Array:
-    from kfdyn.estimation import Operators
-
-    ss = forest.ss
-    op = Operators(ss)
-    own = op.H.backward(a) + ss.eta
-    composite = op.block_diagonal(composite_inertias(ss))
-    y = op.phi_strict.forward(composite.forward(own)) + op.phi.forward(ss.xi)  # from outboard accelerations only
-    f = composite.forward(op.phi.backward(own)) + y  # f = ℛ α + y
-    return op.H.forward(f) + op.R.forward(a)
 
 
 INVERSE = Solver(

@@ -1,4 +1,4 @@
-"""The mass matrix, four ways; its trace, determinant and zeros."""
+"""The mass matrix, three ways; its trace, determinant and zeros."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kfdyn.multibody import System
 from kfdyn.multibody.calls.arguments import expect_system, filled
 from kfdyn.multibody.kinds import expect_rigid
 
-METHODS = ("composite", "columns", "operator", "covariance")
+METHODS = ("composite", "columns", "operator")
 
 
 def mass_matrix(
     system: System,
     q: ArrayLike,
     *,
-    method: Literal["composite", "columns", "operator", "covariance"] = "composite",
+    method: Literal["composite", "columns", "operator"] = "composite",
     out: Array | None = None,
 ) -> Array:
     """Return the mass matrix 𝓜 = HφMφ*H* + R, the covariance of T, by composite bodies (CRBA); exactly symmetric.
@@ -32,7 +32,6 @@ def mass_matrix(
     ``composite``   gather ℛ, then walk from each hinge to the root: Hφ̃ℛH* below the diagonal   SKO, R86 7.11
     ``columns``     column i is inverse dynamics of a unit acceleration                         SKO, O(N²)
     ``operator``    H φ M φ* H* + R by sweeps over unit vectors                                 PART (1), O(N²)
-    ``covariance``  closed form of cov T, the state's covariance ℛ + φ̃ℛ + ℛφ̃* seen through H    ATBI, dense
     ==============  ==========================================================================  =============
 
     Parameters
@@ -41,7 +40,7 @@ def mass_matrix(
         The robot.
     q : (..., nq)
         Configurations.
-    method : {"composite", "columns", "operator", "covariance"}
+    method : {"composite", "columns", "operator"}
         The first is fused, O(N depth), and the one to use; the others agree with it and are there to show why.
     out : (..., nv, nv) array of float64, optional
         Where the answer goes, instead of a new array; returned. It may overlap arguments. After an error its numbers
@@ -54,7 +53,8 @@ def mass_matrix(
 
     Notes
     -----
-    Sources: R86 (7.9)–(7.11); SKO "mass-algorithm", "mass-decomp", "ne-columns"; ATBI "cov-T".
+    Sources: R86 (7.9)–(7.11); SKO "mass-algorithm", "mass-decomp", "ne-columns"; of cov T, ATBI "cov-T",
+    the closed form is ``kfdyn.Covariances(ss).T``.
 
     Examples
     --------
@@ -88,8 +88,6 @@ def _formed(states: States, method: Any = "operator") -> dict[str, Array]:
     out = np.zeros((states.size, states.system.nv, states.system.nv))
     if method == "columns":
         _by_columns(states, out)
-    elif method == "covariance":
-        states.in_parts(lambda part: _by_covariance(states, part, out), nodes=1)
     else:
         states.in_parts(lambda part: _by_sweeps(states, part, out))
     return {"the mass matrix": out}
@@ -207,12 +205,6 @@ def _by_sweeps(states: States, part: slice, out: Array) -> None:
     unit = np.tile(np.eye(nv), size)
     columns = Operators(forest.ss).output_cov.forward(unit)
     out[part] = columns.reshape(nv, size, nv).transpose(1, 2, 0)
-
-
-def _by_covariance(states: States, part: slice, out: Array) -> None:
-    from kfdyn.estimation import Covariances
-
-    out[part] = Covariances(states.forest(part).ss).T.dense()
 
 
 _ROOM, _COUPLED = "kfdyn.dynamics.recursions.mass_matrix", "kfdyn.dynamics.recursions.coupled.geared"

@@ -20,14 +20,14 @@ def test_system_without_dofs(batch):
         kd.forward_dynamics(system, q, v, v),
         kd.forward_dynamics(system, q, v, v, method="mass_matrix"),
         kd.inverse_dynamics(system, q, v, v),
-        kd.inverse_dynamics(system, q, v, v, method="composite"),
+        kd.inverse_dynamics(system, q, v, v, method="operators"),
         kd.bias_forces(system, q, v),
         *kd.hybrid_dynamics(system, q, v, v, v, prescribed=np.zeros(0, dtype=bool)),
     ):
         assert answer.shape == (*batch, 0)
-    for method in ("composite", "columns", "operator", "covariance"):
+    for method in ("composite", "columns", "operator"):
         assert kd.mass_matrix(system, q, method=method).shape == (*batch, 0, 0)
-    for method in ("innovations", "blocks", "columns"):
+    for method in ("innovations", "engine"):
         assert kd.mass_matrix_inverse(system, q, method=method).shape == (*batch, 0, 0)
     np.testing.assert_array_equal(kd.mass_matrix_trace(system, q), np.zeros(batch))
     np.testing.assert_array_equal(kd.mass_matrix_logdet(system, q), np.zeros(batch))

@@ -14,9 +14,9 @@ from kfdyn.errors import KfdynError, ModelError, ShapeError
 
 @quick
 @given(seeds)
-@pytest.mark.parametrize("method", ["newton_euler", "composite"])
+@pytest.mark.parametrize("method", ["newton_euler", "operators"])
 def test_equation_of_motion(method, seed):
-    """R86:7-ID, R86:7.1, SKO:eom, SKO:ne-id, SKO:crb-id, PART:1. tau = 𝓜 a + c, body by body and by composites."""
+    """R86:7-ID, R86:7.1, SKO:eom, SKO:ne-id, PART:1. tau = 𝓜 a + c, body by body and by operators."""
     system, rng = forest(seed)
     q, v = state(system, rng)
     a, force, g = rng.normal(size=system.nv), rng.normal(size=(system.n_bodies, 6)), rng.normal(size=3)
@@ -109,7 +109,7 @@ def test_power_is_the_rate_of_energy(seed):
 
 
 @pytest.mark.parametrize("batch", [(), (3,), (2, 3), (0,)])
-@pytest.mark.parametrize("method", ["newton_euler", "composite"])
+@pytest.mark.parametrize("method", ["newton_euler", "operators"])
 def test_batches(batch, method):
     system, rng = forest(11, n=8)
     q = np.array([system.random_configuration(rng) for _ in range(int(np.prod(batch)))]).reshape(*batch, system.nq)
@@ -131,5 +131,5 @@ def test_refusals():
         inverse_dynamics(system, np.zeros(6), None, np.zeros(5))
     with pytest.raises(ModelError, match=r"^gravity has entries that are not finite"):
         bias_forces(system, np.zeros(6), gravity=[0, 0, np.inf])
-    with pytest.raises(KfdynError, match="inverse_dynamics: method must be 'newton_euler', 'operators' or 'composite'"):
+    with pytest.raises(KfdynError, match="inverse_dynamics: method must be 'newton_euler' or 'operators'"):
         inverse_dynamics(system, np.zeros(6), None, np.zeros(6), method="rnea")

@@ -73,7 +73,7 @@ def test_a_frame_is_a_name(frame):
         system.v_slice(frame)
 
 
-@pytest.mark.parametrize("method", ["newton_euler", "operators", "composite"])
+@pytest.mark.parametrize("method", ["newton_euler", "operators"])
 def test_no_acceleration_is_zero_for_inverse_dynamics(method):
     system, q = TREE
     v = np.linspace(-1, 1, 6)
