@@ -174,11 +174,17 @@ class Shooting:
         x, N, n = point.x, self.steps, self.n
         rows, tau = self._rows(x[:, :-1]), self.torques(self._rows(point.s))
         ahead, F, B = self.model.linear_step(rows, tau, None, np.zeros(len(rows), np.int64))
-        B = B @ self.root if self.scale is None else B * self.scale
+        B = self._by_controls(B)
         C = self.straight
         if C is None:
             C = self._slopes_of_goals(self._rows(x[:, self.at]))
         return Linear(F.reshape(-1, N, n, n), B.reshape(-1, N, n, self.p), C, ahead)
+
+    def _by_controls(self, B: Array) -> Array:
+        """Derivatives in controls, of those in torques: B L."""
+        if self.scale is None:
+            return B @ self.root
+        return B * self.scale
 
     def gaps(self, x: Array, ahead: Array) -> Array:
         """Where steps lead ⊖ the states that follow, (plans, N, n)."""
