@@ -25,8 +25,8 @@ from kfdyn.sweeps import Checks, Tag
 CORRECTIONS, PATIENCE = 40, 5
 #: What rounding leaves of a multiplier, relative to the largest.
 SIGN = 1e-11
-#: Sizes up to which rows of matrices go into registers, nodes from which on that pays, and states for tiles.
-_KNOWN, _WORTH_IT, _TILED = 16, 100, 8
+#: Sizes up to which rows of matrices go into registers, steps of a plan from which on that pays, and states for tiles.
+_KNOWN, _WORTH_IT, _TILED = 16, 32, 8
 _NONE = np.empty(0)
 
 
@@ -162,7 +162,7 @@ def _free(problem: Quadratic, active: NDArray[np.int8]) -> Step:
     (plans, N, n, p), M = problem.B.shape, problem.M
     held, c, q = _held(problem, active)
     g = problem.g if held is None else np.where(active != 0, np.nan, problem.g)
-    sizes, tiled = _ways(plans * N, n, p)
+    sizes, tiled = _ways(N, n, p)
     given = laws.Given(*map(np.ravel, (problem.A, problem.B, problem.Q, _NONE if M is None else M, c, q, g, problem.r)))
     found = laws.Found(*(np.empty((plans, N, *shape)) for shape in ((n,), (n,), (p,), (p,), (p, n))))
     flat = laws.Found(*(part.reshape(-1) for part in found))
@@ -174,9 +174,9 @@ def _free(problem: Quadratic, active: NDArray[np.int8]) -> Step:
     return Step(found.x, u, shift, found.gains, found.costate, np.zeros(0), active, 0.0, True, problem, None)
 
 
-def _ways(nodes: int, n: int, p: int) -> tuple[Any, Tag]:
+def _ways(steps: int, n: int, p: int) -> tuple[Any, Tag]:
     """How the compiled law goes: in registers where that is worth code of its own, else large matrices by tiles."""
-    known = max(n, p) <= _KNOWN and nodes >= _WORTH_IT and not Checks.on
+    known = max(n, p) <= _KNOWN and steps >= _WORTH_IT and not Checks.on
     return (Tag(n), Tag(p)) if known else None, Tag(not known and n >= _TILED)
 
 
