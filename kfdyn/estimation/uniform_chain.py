@@ -301,7 +301,7 @@ class FastFiltered:
 
 
 def fast_filter(ss: StateSpace, T: ArrayLike, *, tolerance: float = SETTLED) -> FastFiltered:
-    """Filter and smooth a uniform chain with :func:`fast_gain`: neither stage needs P.
+    """Filter and smooth a uniform chain with the fast gain: neither stage needs P.
 
     Parameters
     ----------

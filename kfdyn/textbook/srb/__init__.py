@@ -2,6 +2,17 @@
 
 Spatial vectors are [angular; linear]. ``formulations`` has the equations, ``tumbling`` lets a body fly in each of them
 and measures what it conserves, ``constraints`` has what his slides set beside a hinge.
+
+Parameters
+----------
+formulation : {"cm", "point", "body", "inertial"}
+    A key of ``FORMULATIONS``.
+M6 : (6, 6)
+    Spatial inertia about the frame's origin, in body axes.
+rotation, position, V : (3, 3), (3,), (6,)
+    Pose of the body frame, and its spatial velocity in inertial axes; at the first time of a motion.
+time : (n,)
+    Increasing.
 """
 
 from kfdyn.lazy import on_first_use

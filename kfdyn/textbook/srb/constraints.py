@@ -15,16 +15,12 @@ from kfdyn.textbook.algebra import Array, block, cross, identity, solve, tilde, 
 
 
 def constraint_rows(H: Array) -> Array:
-    """Return N (n − m, n) with N H* = 0 for the joint map H (m, n): what a hinge does not allow.
+    """Return N (r, n), r = n − m, with N H* = 0 for the joint map H (m, n): what a hinge does not allow.
 
     Parameters
     ----------
     H : array, shape (m, n)
         Joint map, of full rank.
-
-    Returns
-    -------
-    array, shape (n − m, n)
 
     Examples
     --------
@@ -105,10 +101,6 @@ def particle_rates(place: Any, p1: Array, p2: Array, u: Array) -> Array:
         a, b and c.
     p1, p2, u : array, shape (3,)
         The coordinates.
-
-    Returns
-    -------
-    array, shape (3, 9)
 
     Examples
     --------

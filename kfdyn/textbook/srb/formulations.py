@@ -135,10 +135,6 @@ def body_acceleration(M6: Array, force: Array, bias: Array) -> Array:
     force, bias : (6,)
         f and b there.
 
-    Returns
-    -------
-    (6,) array
-
     Raises
     ------
     SingularError
@@ -175,11 +171,6 @@ def point_acceleration(acceleration: Array, omega: Array, l: Array) -> Array:
     omega, l : (3,)
         Angular velocity, and l(x, y).
 
-    Returns
-    -------
-    (6,) array
-        Inertial derivative of V(y).
-
     Examples
     --------
     >>> import numpy as np
@@ -209,11 +200,6 @@ def convert_acceleration(
     M6, rotation, position, V
         As in :func:`body_equations`.
 
-    Returns
-    -------
-    (6,) array
-        dβ/dt of the target.
-
     Examples
     --------
     >>> import numpy as np, kfdyn as kf
@@ -228,7 +214,7 @@ def convert_acceleration(
 
 
 def gyroscopic_about_point(M6: Array, V: Array) -> Array:
-    """Return b = V̄^ω M V^ω = [ω × Jω; m ω × (ω × p)] at a point of the body, inertial derivative.
+    """Return b (6,) = V̄^ω M V^ω = [ω × Jω; m ω × (ω × p)] at a point of the body, inertial derivative.
 
     V^ω = [ω; 0]. Does no work at the mass centre; elsewhere it does. The cheapest of the four: no linear velocity need
     be known.
@@ -239,10 +225,6 @@ def gyroscopic_about_point(M6: Array, V: Array) -> Array:
         Spatial inertia about the point.
     V : (6,)
         Spatial velocity of the point; its linear part has no influence.
-
-    Returns
-    -------
-    (6,) array
 
     Examples
     --------
@@ -257,7 +239,7 @@ def gyroscopic_about_point(M6: Array, V: Array) -> Array:
 
 
 def gyroscopic_about_body(M6: Array, V: Array) -> Array:
-    """Return b = V̄ M V = V̄h for the body derivative and the inertially referenced velocity: it does no work.
+    """Return b (6,) = V̄ M V = V̄h for the body derivative and the inertially referenced velocity: no work.
 
     Parameters
     ----------
@@ -265,10 +247,6 @@ def gyroscopic_about_body(M6: Array, V: Array) -> Array:
         Spatial inertia about a point of the body in the body's axes, or about a fixed point in inertial axes.
     V : (6,)
         Spatial velocity at that point in those axes.
-
-    Returns
-    -------
-    (6,) array
 
     Examples
     --------
@@ -282,7 +260,7 @@ def gyroscopic_about_body(M6: Array, V: Array) -> Array:
 
 
 def gyroscopic_in_frame(M6: Array, V: Array, frame_velocity: Array) -> Array:
-    """Return the gyroscopic force b = V̄MV + M F~V in a frame that itself moves with spatial velocity F.
+    """Return the gyroscopic force b (6,) = V̄MV + M F~V in a frame that itself moves with spatial velocity F.
 
     The four formulations are four frames: F = 0 (inertially referenced), F = V (body derivative), and F = [0; v]
     (inertial derivative at a point, or at the mass centre). In the frame dh/dt + F̄h = f, and the body's inertia has the
@@ -294,10 +272,6 @@ def gyroscopic_in_frame(M6: Array, V: Array, frame_velocity: Array) -> Array:
         Spatial inertia about the frame's origin, in its axes.
     V, frame_velocity : (6,)
         Spatial velocities of body and frame there.
-
-    Returns
-    -------
-    (6,) array
 
     Examples
     --------
@@ -322,11 +296,6 @@ def inertia_rate(M6: Array, V: Array) -> Array:
     V : (6,)
         Spatial velocity of the body relative to the reference.
 
-    Returns
-    -------
-    (6, 6) array
-        Symmetric.
-
     Examples
     --------
     >>> import numpy as np
@@ -350,10 +319,6 @@ def generalized_force(A: Array, f: Array) -> Array:
     f : (n,)
         Force whose power is f*V.
 
-    Returns
-    -------
-    (m,) array
-
     Examples
     --------
     >>> generalized_force([[2.0]], [3.0])  # half the velocity, twice the force
@@ -374,10 +339,6 @@ def change_velocities(A: Array, inertia: Array, bias: Array, drift: Array | None
         Change of velocities, square or tall; M and b of M dV/dt + b = f.
     drift : (n,), optional
         (dA/dt)β; zero for a constant A.
-
-    Returns
-    -------
-    inertia, bias : (m, m), (m,)
 
     Notes
     -----

@@ -77,8 +77,6 @@ def free_motion(
 
     Parameters
     ----------
-    formulation, M6, rotation, position, V
-        As in :func:`body_equations`; the state is that at time[0].
     time : (n,)
         Increasing.
     rtol : float
@@ -141,8 +139,6 @@ def measure_formulations(
 
     Parameters
     ----------
-    M6, rotation, position, V, time
-        As in :func:`free_motion`.
     seed : int
         Of the random linear velocities v₁.
 
