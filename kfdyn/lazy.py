@@ -26,7 +26,7 @@ def on_first_use(
     *names_of : mapping of str to iterable of str
         The names, by the module within the package that has them.
     rooms : iterable of str
-        Modules that are to be had by their own names.
+        Modules available by their own names.
 
     Returns
     -------

@@ -1,4 +1,14 @@
-"""Figures: covariance and inertia ellipsoids, systems as skeletons. matplotlib is imported when something is drawn."""
+"""Figures: covariance and inertia ellipsoids, systems as skeletons. matplotlib is imported when something is drawn.
+
+Parameters
+----------
+ax : matplotlib.axes.Axes
+    Axes, flat or with ``projection="3d"``.
+system : System
+    The robot.
+q : (nq,)
+    One configuration.
+"""
 
 from kfdyn.viz.animation import animate
 from kfdyn.viz.ellipsoids import draw_ellipse, draw_ellipsoid, ellipse_points, ellipsoid_points

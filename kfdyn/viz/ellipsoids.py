@@ -88,8 +88,6 @@ def draw_ellipse(ax: Axes, cov: ArrayLike, center: ArrayLike = (0.0, 0.0), size:
 
     Parameters
     ----------
-    ax
-        Axes of matplotlib.
     cov : (2, 2)
         Σ, positive semi-definite.
     center : (2,)

@@ -37,12 +37,6 @@ def draw_inertias(
 
     Parameters
     ----------
-    ax
-        Axes of matplotlib, flat or with ``projection="3d"``.
-    system : System
-        The robot.
-    q : (nq,)
-        One configuration.
     inertias : sequence of n_bodies (6, 6)
         World orientation, at the hinge points: ``filt.P``, ``filt.P_plus``, ``ss.Q``, composite inertias, ...
     size

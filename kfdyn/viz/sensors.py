@@ -28,12 +28,6 @@ def draw_sensors(
 
     Parameters
     ----------
-    ax
-        Axes of matplotlib, flat or with ``projection="3d"``.
-    system : System
-        The robot.
-    q : (nq,)
-        One configuration.
     sensors : iterable of kf.sensors
         Those at hinges (torques, accelerations) are not drawn.
     plane : str

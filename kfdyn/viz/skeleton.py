@@ -32,13 +32,6 @@ def skeleton(system: System, q: ArrayLike) -> Skeleton:
     Each body is drawn from its own hinge to the hinges of its children, to its named frames, and, if it
     carries neither, to its mass centre.
 
-    Parameters
-    ----------
-    system : System
-        The robot.
-    q : (nq,)
-        One configuration.
-
     Returns
     -------
     Skeleton
@@ -75,11 +68,6 @@ def draw_system(
 
     Parameters
     ----------
-    ax
-        Axes of matplotlib, flat or with ``projection="3d"``.
-    system : System
-        The robot.
-    q : (nq,)
     plane
         The two world axes of a flat drawing, as "xz".
     color : str
