@@ -329,7 +329,7 @@ class _Search:
         problem, n = self.problem, self.problem.n
         batch, N, p = problem.batch, problem.N, problem.p
         x, w = self._ahead(point, step, np.where(done, 1.0, 0.0))
-        at = problem.residuals(x, w)
+        h, T = problem.readings(x, w)
         cov = noise_cov = None
         if covariances:
             smooth = step.smooth
@@ -343,14 +343,14 @@ class _Search:
                 Lambda = smooth.Lambda.flat.reshape(nodes)[:, 1:]
                 QB = problem.Q @ np.swapaxes(point.B.reshape(batch, N - 1, n, p), -1, -2)
                 noise_cov = problem.Q - QB @ Lambda @ np.swapaxes(QB, -1, -2)
-        readings = at.h.reshape(batch, N, -1)
+        readings = h.reshape(batch, N, -1)
 
         def pick(value: Any) -> Any:
             return value if batched or value is None else value[0]
 
         return problem.model.smoothed_type(
             problem.model, pick(x), pick(cov), pick(step.costate[..., :n]), pick(w), pick(noise_cov),
-            pick(readings), pick(at.T), pick(weights), done if batched else bool(done[0]),
+            pick(readings), pick(T), pick(weights), done if batched else bool(done[0]),
             self._message(done, taken, size, why), taken, pick(np.stack(costs, axis=1)), pick(point.x),
             LastModel(problem, point, weights, batched, step.smooth),
         )  # fmt: skip

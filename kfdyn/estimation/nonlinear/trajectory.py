@@ -173,8 +173,15 @@ class Trajectory:
         minus = self.model.states.minus
         start = np.asarray(minus(x[:, 0], np.broadcast_to(self.prior.x0, x[:, 0].shape)))
         defects = np.asarray(minus(f, x[:, 1:].reshape(-1, x.shape[2]))).reshape(self.batch, self.N - 1, self.n)
-        T = self.model.residual(self.y.reshape(-1, self.y.shape[2]), h, self.k)
-        return Residuals(start, defects, T.reshape(self.batch, self.N, -1), h)
+        return Residuals(start, defects, self._unread(h), h)
+
+    def readings(self, x: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Predicted readings h of all steps, and y ⊖ h (batch, N, m)."""
+        h = self.model.read(*self._flat(x, w)[1])
+        return h, self._unread(h)
+
+    def _unread(self, h: FloatArray) -> FloatArray:
+        return self.model.residual(self.y.reshape(-1, self.y.shape[2]), h, self.k).reshape(self.batch, self.N, -1)
 
     def linearise(self, x: FloatArray, w: FloatArray) -> Linearised:
         """All Jacobians, one call for all steps and one for all readings."""
