@@ -51,6 +51,22 @@ def test_train_is_the_packages_filter(browser, seed):
     assert page.complaints() == []
 
 
+def test_car_is_the_packages_plan(browser):
+    rng = np.random.default_rng(7)
+    n, h = 6, 0.5
+    w, R, lock = rng.uniform(0.05, 5, n), rng.uniform(0, 4, n), np.array([0, 1, 0, 0, 1, 0])
+    page = Explorer(browser, scene="car", w=w, R=R, lock="".join(map(str, lock)), x="-2.5", step=2 * n)
+    A, B = [[1.0, h], [0.0, 1.0]], [[h * h / 2], [h]]
+    Q = [np.diag([weight, weight / 4]) for weight in w]
+    plan = kf.lqr(A, B, Q, R[:, None, None], [-2.5, 0.0], r=np.where(lock, np.nan, 0.0))
+    numbers = page.numbers
+    near([node["lambda"] for node in numbers], plan.x)
+    near([node["a"] for node in numbers], plan.u[:, 0])
+    near([node["P"] for node in numbers], plan.value_hessian)
+    near([node["x"] for node in numbers], plan.costate)
+    assert page.complaints() == []
+
+
 def planar_arm(shape, rotor, gravity):
     rod = spatial_inertia(1.0, [0.25, 0, 0], np.diag([0.0, 1.0, 1.0]) * 0.25 / 12)
     return kf.System(
@@ -305,6 +321,7 @@ def test_an_address_is_a_moment(browser):
         {"scene": "arm", "shape": "17", "q": "a,b", "mode": "zz"},
         {"scene": "train", "m": "1e9,-3,nan", "R": "", "step": "x"},
         {"scene": "arm", "pair": "0,0", "noise": "1e9", "v": "1e300,1,1"},
+        {"scene": "car", "w": "a,-1,1e9", "R": "nan", "lock": "x", "x": "far", "step": "99"},
         {"scene": "nowhere"},
     ],
 )
@@ -314,7 +331,7 @@ def test_a_nonsense_address_still_opens(browser, moment):
     assert page.complaints() == []
 
 
-@pytest.mark.parametrize("scene", ["train", "arm"])
+@pytest.mark.parametrize("scene", ["train", "car", "arm"])
 def test_a_phone_shows_it_all(browser, scene):
     page = Explorer(browser, scene=scene)
     assert page.browser.at_width(390, "document.documentElement.scrollWidth") <= 390
