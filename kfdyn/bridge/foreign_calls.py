@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 import secrets
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,23 @@ from kfdyn.bridge.operations import Operation
 from kfdyn.extras import needed
 from kfdyn.sweeps import thread_pool
 from kfdyn.sweeps.compiler.driver import machine
-from kfdyn.sweeps.compiler.foreign import API, ATTRIBUTES, AXES, DATA, DOUBLE, GIVEN, KIND, RESULTS, SHAPE, WORDS
+from kfdyn.sweeps.compiler.foreign import (
+    ANSWER,
+    API,
+    ATTRIBUTES,
+    AXES,
+    DATA,
+    DOUBLE,
+    EXTENSION,
+    GIVEN,
+    KIND,
+    METADATA,
+    RESULTS,
+    SHAPE,
+    TYPE,
+    VERSION,
+    WORDS,
+)  # fmt: skip
 from kfdyn.sweeps.entry import NARROW
 from kfdyn.sweeps.jit import Checks
 from kfdyn.sweeps.records import address_of
@@ -34,7 +50,7 @@ _EVER = 2**62
 _INVALID, _CREATE_ERROR = 3, 48  # XLA's number of the error, and where in its interface the function is that makes one
 
 _process = secrets.token_hex(8)
-_asked: list[tuple[Operation, Part]] = []  # what words speak of; they and the programs live as long as the process
+_asked: list[tuple[Operation, int]] = []  # what words speak of; they and the programs live as long as the process
 _kept: list[Any] = []
 
 
@@ -50,32 +66,44 @@ def version() -> tuple[int, int] | None:
     return known if known[0] == 0 and jax.default_backend() == "cpu" else None
 
 
-def call(operation: Operation, *given: Any) -> tuple[Any, ...] | None:
-    """The answers of an operation, if XLA can ask for them itself."""
+def call(operation: Operation, answers: list[Any], *given: Any) -> tuple[Any, ...] | None:
+    """The answers of an operation, of these shapes, if this version of XLA can ask for them itself."""
     if Checks.on or version() is None:
         return None
-    parts = parts_of(operation)
+    parts, found = parts_of(operation), []
     if not parts:
-        return None
-    lead, answers = np.broadcast_shapes(*(x.shape[:-1] for x in given)), []
+        words = np.array([_place(operation)], np.int64)
+        return tuple(jax.ffi.ffi_call(_registered_python(), answers)(*given, words=words))
+    lead = np.broadcast_shapes(*(x.shape[:-1] for x in given))
     given = tuple(jax.numpy.broadcast_to(x, (*lead, x.shape[-1])) for x in given)
     lanes = NARROW if int(np.prod(lead)) < machine().lanes else machine().lanes
     for i, part in enumerate(parts):
         shapes = [jax.ShapeDtypeStruct((*lead, *shape), given[0].dtype) for shape in part.shapes]
-        made = jax.ffi.ffi_call(_registered(part.entry, lanes, len(given)), shapes)
-        found = made(*given, words=np.array(_words(operation, i, _most(part, operation)), np.int64))
-        answers += [found[k] for k in part.results]
-    return tuple(answers)
+        words = np.array(_words(operation, i, _most(part, operation)), np.int64)
+        results = jax.ffi.ffi_call(_registered(part.entry, lanes, len(given)), shapes)(*given, words=words)
+        found += [results[k] for k in part.results]
+    return tuple(found)
 
 
 @lru_cache(maxsize=256)
 def _registered(entry: Any, lanes: int, handed: int) -> str:
     """The name under which XLA knows a recursion."""
-    name = f"kfdyn_{_process}_{entry.name}_{lanes}_{len(_kept)}"
     address, code = entry.handler(lanes, handed, version())
+    _kept.append((entry, code))
+    return _named(f"{entry.name}_{lanes}_{len(_kept)}", address)
+
+
+@lru_cache(maxsize=1)
+def _registered_python() -> str:
+    """The name under which XLA knows what only Python answers."""
+    return _named("python", ctypes.cast(_elsewhere, ctypes.c_void_p).value or 0)
+
+
+def _named(what: str, address: int) -> str:
+    """Register a handler."""
     make = ctypes.pythonapi.PyCapsule_New
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    _kept.append((entry, code))
+    name = f"kfdyn_{_process}_{what}"
     jax.ffi.register_ffi_target(name, make(address, b"xla._CUSTOM_CALL_TARGET", None), platform="cpu")
     return name
 
@@ -95,8 +123,14 @@ def _words(operation: Operation, i: int, most: int) -> list[int]:
         words += [int(value)] if about.kind == "n" else _array(np.ascontiguousarray(value))
     for about in part.entry.given[len(core) :]:
         words += _array(part.own[about.name]) if about.name in part.own else [0, 0, 0]
+    return [*words, _place(operation, i)]
+
+
+@cache
+def _place(operation: Operation, part: int = -1) -> int:
+    """Where a part of an operation is among those asked for; −1 is all of it."""
     _asked.append((operation, part))
-    return [*words, len(_asked) - 1]
+    return len(_asked) - 1
 
 
 def _array(x: np.ndarray[Any, Any]) -> list[int]:
@@ -109,18 +143,23 @@ def _array(x: np.ndarray[Any, Any]) -> list[int]:
 @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 def _elsewhere(frame: int) -> int:
     """Answer a frame by the operation itself; the address of an error of XLA's if it has none, else 0."""
+    asked = _at(frame + EXTENSION)
+    if asked:
+        if ctypes.c_int32.from_address(asked + TYPE).value == METADATA:
+            answer = (ctypes.c_int32 * 2).from_address(_at(asked + ANSWER) + VERSION)
+            answer[:] = list(version() or (0, 0))
+        return 0
     try:
         words = _at(_at(frame + ATTRIBUTES))
-        operation, part = _asked[_at(_at(words + WORDS) + 8 * (_at(words + 8) - 1))]
-        given = [_view(_at(_at(frame + GIVEN) + 8 * i)) for i in range(_at(frame + GIVEN - 16))]
-        results = [_view(_at(_at(frame + RESULTS) + 8 * i)) for i in range(_at(frame + RESULTS - 16))]
-        every, start = operation(*given), 0
-        for other in parts_of(operation):
-            if other is part:
-                break
-            start += len(other.results)
-        for i, answer in zip(part.results, every[start:]):
-            results[i][...] = answer
+        operation, i = _asked[_at(_at(words + WORDS) + 8 * (_at(words + 8) - 1))]
+        given = [_view(_at(_at(frame + GIVEN) + 8 * k)) for k in range(_at(frame + GIVEN - 16))]
+        results = [_view(_at(_at(frame + RESULTS) + 8 * k)) for k in range(_at(frame + RESULTS - 16))]
+        wanted, every = tuple(range(len(results))), operation(*given)
+        if i >= 0:
+            parts = parts_of(operation)
+            wanted, every = parts[i].results, every[sum(len(part.results) for part in parts[:i]) :]
+        for k, answer in zip(wanted, every):
+            results[k][...] = answer
     except BaseException as error:  # it must not leave this function otherwise
         return _error(frame, f"{type(error).__name__}: {error}")
     return 0

@@ -35,10 +35,10 @@ def straight(operation: Operation, *given: Any) -> None:
 
 
 def _answered(*given: Any, operation: Operation) -> Any:
-    """The answers as they are computed: by compiled code, in lanes; by a callback where Python must help."""
+    """The answers: of compiled code, in lanes, or of Python; by a callback of JAX's where its interface is unknown."""
     shapes = operation.shapes(*(x.shape for x in given))
     answers = [jax.ShapeDtypeStruct(shape, given[0].dtype) for shape in shapes]
-    found = foreign_calls.call(operation, *given)
+    found = foreign_calls.call(operation, answers, *given)
     return list(jax.pure_callback(operation, tuple(answers), *given) if found is None else found)
 
 

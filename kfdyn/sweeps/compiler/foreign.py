@@ -20,7 +20,7 @@ EXTENSION, API, GIVEN, RESULTS, ATTRIBUTES = 8, 16, 72, 112, 160
 #: In an array of it, and in the array of an attribute.
 KIND, DATA, AXES, SHAPE, WORDS = 16, 24, 32, 40, 16
 #: In the question that a frame asks at registration, and in its answer.
-_TYPE, _ANSWER, _VERSION, _METADATA = 8, 24, 24, 1
+TYPE, ANSWER, VERSION, METADATA = 8, 24, 24, 1
 #: XLA's number of float64; all other arrays are of float32.
 DOUBLE = 12
 
@@ -39,8 +39,8 @@ def write_handler(module, name, inner, arguments, version):
         (frame,) = build.args
         asked = field(frame, EXTENSION)
         for _ in if_(asked != 0, likely=False):
-            for _ in if_(field(asked, _TYPE, WORD) == _METADATA):
-                answer = pointer(field(asked, _ANSWER) + _VERSION, WORD)
+            for _ in if_(field(asked, TYPE, WORD) == METADATA):
+                answer = pointer(field(asked, ANSWER) + VERSION, WORD)
                 answer[0], answer[1] = version
             build.ret(Handler.nothing())
         handler = Handler(frame)
