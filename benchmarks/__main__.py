@@ -24,6 +24,7 @@ PARTS = {
     "flexible": "bodies that bend, and PART's split of their modes",
     "control": "plans, linear-quadratic problems and a receding horizon beside Crocoddyl",
     "bridge": "dynamics called from JAX and PyTorch, with gradients",
+    "samplers": "posteriors by NUTS and emcee on the likelihood and its score",
     "operations": "operations of the kernels and the peak of the core",
     "compilation": "first calls of dynamics, cold and from the cache",
 }
