@@ -15,7 +15,7 @@ START, PRIOR = np.array([-2.0, -0.5]), 10.0
 
 
 class Level:
-    """A level that wanders, seen with noise, of variances exp θ with a normal prior: the Nile in units of its spread."""
+    """A level that wanders, seen with noise, of variances exp θ with a normal prior: the Nile, standardised."""
 
     def __init__(self) -> None:
         _, flow = nile()
@@ -26,10 +26,12 @@ class Level:
         self.ss = kf.StateSpace.chain(one, one, one, one, x0=[0.0], P0=PRIOR * one, steps=flow.size)
 
     def blocks(self, xp: Any, theta: Any) -> dict[str, Any]:
+        """Q and R."""
         level, noise = xp.exp(theta)
         return {"Q": self.first + level * self.edges, "R": noise * self.noise}
 
     def by_bridge(self, theta: Any) -> Any:
+        """Log density, whose gradient is the score."""
         jnp, kj = import_module("jax.numpy"), import_module("kfdyn.bridge.jax")
         return kj.log_likelihood(self.ss, self.y, **self.blocks(jnp, theta)) - ((theta + 1.0) ** 2).sum() / 8.0
 
@@ -47,6 +49,7 @@ class Level:
         return llf - ((theta + 1.0) ** 2).sum() / 8.0
 
     def bare(self, theta: Any) -> float:
+        """The same number without a gradient."""
         llf = kf.kalman_filter(self.ss.replace(**self.blocks(np, theta)), self.y).llf
         return float(llf - ((theta + 1.0) ** 2).sum() / 8.0)
 
