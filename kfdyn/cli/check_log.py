@@ -5,25 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kfdyn.arrays import Array
+from kfdyn.cli.log_file import UNITS, read_log
 from kfdyn.cli.robots import add_robot, open_robot
 from kfdyn.cli.terminal import clean, complain
 from kfdyn.errors import ModelError
-
-if TYPE_CHECKING:
-    from kfdyn.multibody import System
 
 ABOUT = "test a robot's log against its file: is what is left noise, and which mass would have been noticed?"
 EXAMPLES = (
     "kfdyn check-log robot.urdf log.csv",
     "kfdyn check-log robot.urdf log.csv --encoder-std 1e-4 --force-std 0.1",
+    "kfdyn check-log robot.urdf log.csv --degrees --time-unit ms",
     "kfdyn check-log robot.urdf log.csv --json > report.json",
 )
-_UNEVEN = 1e-3  # of a step: rounding of the times in a file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,10 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "log",
         metavar="LOG",
         type=Path,
-        help="CSV with a header: t, then q:HINGE, tau:HINGE and perhaps v:HINGE of each hinge; gaps are empty",
+        help="CSV with a header: t, then q:HINGE, tau:HINGE and perhaps v:HINGE of each hinge; gaps are empty, or rows "
+        "that are missing",
     )
     for option, what in (("--encoder-std", "of q:"), ("--velocity-std", "of v:"), ("--force-std", "of forces")):
         parser.add_argument(option, type=float, metavar="S", help=f"standard deviation {what} (default: fitted)")
+    parser.add_argument("--degrees", action="store_true", help="angles and their rates are in degrees, not radians")
+    parser.add_argument("--time-unit", choices=tuple(UNITS), default="s", help="of t (%(default)s)")
     parser.add_argument("--level", type=float, default=0.01, help="of the verdict (%(default)s)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
 
@@ -49,7 +49,9 @@ def run(args: argparse.Namespace) -> int:
     for note in loaded.warnings:
         complain(f"warning: {note}")
     system = loaded.system
-    dt, q, v, tau = read_log(args.log, system)
+    dt, q, v, tau, notes = read_log(args.log, system, args.time_unit, args.degrees)
+    for note in notes:
+        complain(f"note: {args.log}: {note}")
     known = [args.encoder_std, args.force_std, *([] if v is None else [args.velocity_std])]
     if any(one is not None and not one > 0.0 for one in known):
         raise ModelError("standard deviations must be positive numbers")
@@ -72,40 +74,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(clean(report.table()))
     return 0 if report.passed else 1
-
-
-def read_log(path: Path, system: System) -> tuple[float, Array, Array | None, Array]:
-    """Step, q (N, nv), v or None, and tau (N, nv) of a file."""
-    with path.open() as file:
-        header = [name.strip() for name in file.readline().split(",")]
-        try:
-            table = np.genfromtxt(file, delimiter=",", ndmin=2)
-        except ValueError as error:
-            raise ModelError(f"{path}: rows differ in length or are no numbers: {error}") from None
-    if system.nq != system.nv:
-        raise ModelError(f"{path}: a log in columns is of a tree whose hinges are angles and slides; use kf.motion")
-    if len(table) < 10 or table.shape[1] != len(header):
-        raise ModelError(f"{path}: {len(table)} rows of {table.shape[1]} numbers under {len(header)} names")
-    columns = {name: table[:, i] for i, name in enumerate(header)}
-    if "t" not in columns:
-        raise ModelError(f"{path}: there is no column 't' of times; there are {', '.join(header)}")
-    steps = np.diff(columns["t"])
-    dt = float(np.median(steps))
-    if not dt > 0.0 or (np.abs(steps - dt) > _UNEVEN * dt).any():
-        raise ModelError(f"{path}: times must rise by one step throughout; resample the log, gaps as empty cells")
-
-    def of(what: str, needed: bool) -> Array | None:
-        names = [f"{what}:{name}" for name in system.dof_names]
-        missing = [name for name in names if name not in columns]
-        if missing and (needed or len(missing) < len(names)):
-            raise ModelError(f"{path}: columns {', '.join(missing)} are missing; there are {', '.join(header)}")
-        return None if missing else np.stack([columns[name] for name in names], axis=1)
-
-    q, v, tau = of("q", True), of("v", False), of("tau", True)
-    assert q is not None and tau is not None
-    if not np.isfinite(tau).all():
-        raise ModelError(f"{path}: torques have gaps; fill them, as what was ordered is known")
-    return dt, q, v, tau
 
 
 def _roughness(x: Array) -> float:

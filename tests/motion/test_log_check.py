@@ -10,6 +10,7 @@ import pytest
 
 import kfdyn as kf
 from kfdyn import cli
+from kfdyn.cli.log_file import read_log
 from kfdyn.errors import ModelError
 from kfdyn.multibody.system import rebuilt
 
@@ -89,3 +90,90 @@ def test_command_passes_rejects_and_complains(tmp_path, capsys):
     file.write_text(file.read_text().replace("tau:elbow", "torque"))
     assert cli.main(arguments) == 2
     assert "tau:elbow" in capsys.readouterr().err
+
+
+def _cells(lines, of, rows=range(10_000)):
+    """Lines whose cells, in some rows of a file, are of(row, column, cell)."""
+    out = [
+        ",".join(of(k, i, cell) for i, cell in enumerate(line.split(","))) if k in rows else line
+        for k, line in enumerate(lines[1:])
+    ]
+    return [lines[0], *out]
+
+
+def _degrees(k, i, cell):
+    return f"{np.degrees(float(cell)):.12g}" if i in (1, 2) and cell else cell
+
+
+def _no_torque(k, i, cell):
+    return cell if i < 3 else ""
+
+
+def _marked(lines):
+    return ["\ufeff" + ",".join(f'"{name}"' for name in lines[0].split(",")), *lines[1:]]
+
+
+#: What loggers write, by what they do to a plain file's lines; options; and what is noted.
+WRITTEN = {
+    "pandas": (lambda lines: ["," + lines[0], *(f"{i},{line}" for i, line in enumerate(lines[1:]))], {}, ""),
+    "quotes and marks": (_marked, {}, ""),
+    "semicolons": (lambda lines: [line.replace(",", ";") for line in lines], {}, ""),
+    "names": (lambda lines: ["# of a day", lines[0].replace(":", "_").replace("t,", "Time,", 1), *lines[1:]], {}, ""),
+    "degrees": (lambda lines: _cells(lines, _degrees), {"degrees": True}, ""),
+    "milliseconds": (
+        lambda lines: _cells(lines, lambda k, i, x: x if i else f"{1000 * float(x):g}"), {"unit": "ms"}, ""
+    ),
+    "lost rows": (lambda lines: lines[:50] + lines[53:], {}, "3 rows are missing"),
+    "no last torque": (lambda lines: _cells(lines, _no_torque, [249]), {}, ""),
+    "uneven": (
+        lambda lines: _cells(lines, lambda k, i, x: x if i else f"{float(x) + 2e-4 * (k % 2):g}"), {}, "up to 2 %"
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("logs")
+    (folder / "robot.urdf").write_text(kf.save_urdf(two_rods()))
+    written(folder / "plain.csv", two_rods(), 5)
+    return folder, (folder / "plain.csv").read_text().splitlines()
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+def test_logs_are_read_as_loggers_write_them(how, plain):
+    folder, lines = plain
+    change, options, noted = WRITTEN[how]
+    file = folder / "log.csv"
+    file.write_text("\n".join(change(lines)) + "\n", encoding="utf-8")
+    found = read_log(file, two_rods(), **options)
+    known = read_log(folder / "plain.csv", two_rods())
+    assert found.dt == pytest.approx(known.dt, rel=1e-4)
+    seen = np.isfinite(found.q)
+    np.testing.assert_allclose(found.q[seen], known.q[seen], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(found.tau[seen[:-1]], known.tau[seen[:-1]], rtol=0, atol=1e-9)
+    assert (~seen).sum() == 1 + (6 if how == "lost rows" else 0)
+    assert noted in " ".join(found.notes) and bool(found.notes) == bool(noted)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda lines: [lines[0], *reversed(lines[1:])], "times must rise; row 2"),
+        (lambda lines: lines[:5], "ten rows are the least"),
+        (lambda lines: [*lines, "1,2"], "row 251 has 2 cells under 5 names"),
+        (lambda lines: _cells(lines, lambda k, i, x: "x" if i == 1 else x, [8]), "row 9 is 'x'"),
+        (lambda lines: _cells(lines, _no_torque, [8]), "gap in row 9"),
+        (lambda lines: [lines[0].replace("q:elbow", "q:shoulder"), *lines[1:]], "stand there twice"),
+        (lambda lines: _cells(lines, _degrees), "give --degrees"),
+        (lambda lines: _cells(lines, lambda k, i, x: "" if i == 2 else x), "q:elbow has no"),
+        (lambda lines: [lines[0].replace("elbow", "j2"), *lines[1:]], "q:elbow are missing"),
+        (lambda lines: [lines[0].replace("t,", "when,", 1), *lines[1:]], "one column 't' of times"),
+        (lambda lines: _cells(lines, lambda k, i, x: x if i else x + "e9"), "--time-unit"),
+    ],
+)  # fmt: skip
+def test_logs_that_cannot_be_read_say_why(change, said, plain):
+    folder, lines = plain
+    file = folder / "bad.csv"
+    file.write_text("\n".join(change(lines)) + "\n")
+    with pytest.raises(ModelError, match=said):
+        read_log(file, two_rods())
