@@ -353,6 +353,28 @@ def test_intervals_cover_as_often_as_they_say():
     assert (np.abs(np.mean(errors, axis=0)) < 0.2 + 3 / np.sqrt(runs)).all()
 
 
+def test_a_profile_is_the_likelihood_with_one_number_held():
+    """Against fits with the number fixed by its bounds; and an ellipse reaches as far as its standard errors say."""
+    rng, tau = np.random.default_rng(1), driven(120)
+    readings = drawn(moves_of(two_rods()), 120, rng, tau, [0.3, -0.2, 0, 0])
+    names, values = ["lower/mass", "*/damping"], [0.78, 0.82]
+    found = kf.identify(moves_of(two_rods()), readings, tau[:-1], names)
+    profile = found.profile("lower/mass", values)
+    for value, llf in zip(values, profile):
+        held = kf.identify(moves_of(two_rods()), readings, tau[:-1], names, bounds={"lower/mass": (value, value)})
+        assert llf == pytest.approx(held.llf, abs=1e-4) and llf < found.llf
+    with pytest.raises(ModelError, match="cannot be -1"):
+        found.profile("lower/mass", [-1.0])
+    ellipsoid = found.ellipsoid(["lower/mass", "shoulder/damping"], alpha=0.05)
+    reach = np.sqrt((ellipsoid.axes**2).sum(axis=1))
+    np.testing.assert_allclose(reach, np.sqrt(5.991464547) * found.stderr[[0, 1]], rtol=1e-8)
+    with pytest.raises(ShapeError, match="names must be a list"):
+        found.ellipsoid("lower/mass")
+    shorter = kf.identify(moves_of(two_rods()), [y[:60] for y in readings], tau[:59], names[:1])
+    with pytest.raises(ModelError, match="different logs"):
+        found.likelihood_ratio(shorter)
+
+
 @pytest.mark.parametrize("start", [{"mass": 0.5}, [0.5]])
 def test_numbers_of_a_function_are_those_by_name(start):
     """``build(theta)`` finds what the same number by its name does, with its standard error."""

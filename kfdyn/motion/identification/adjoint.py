@@ -37,7 +37,12 @@ class Adjoint(NamedTuple):
     def along(self, effect: Effect) -> float:
         """Derivative of the log-likelihood along an effect."""
         pairs = zip(self, effect)
-        return float(sum(np.vdot(own, given) for own, given in pairs if given is not None))
+        return sum(inner(own, given) for own, given in pairs if given is not None)
+
+
+def inner(a: Array, b: Array) -> float:
+    """Sum of products of all entries: on this thread, as BLAS wakes others for what they do not shorten."""
+    return float(np.einsum("i,i->", a.ravel(), b.ravel()))
 
 
 class Slopes(NamedTuple):
@@ -205,8 +210,8 @@ class _Pull:
                 self.of_a[:, j] += np.einsum("rij,i,rij->r", of_q, s, moved)
             for j, unit in enumerate(np.eye(3)):
                 there, here = read(zero, unit), read(zero, still)
-                gravity[j] += np.vdot(of_own, s * (there.reading - here.reading))
-                gravity[j] += np.vdot(of_q, s[:, None] * (there.of_q - here.of_q))
+                gravity[j] += inner(of_own, s * (there.reading - here.reading))
+                gravity[j] += inner(of_q, s[:, None] * (there.of_q - here.of_q))
         return gravity
 
     def _scale(self, of_H: Array, T: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kfdyn.arrays import Array
-from kfdyn.motion.identification.adjoint import slopes_of
+from kfdyn.motion.identification.adjoint import inner, slopes_of
 from kfdyn.motion.identification.linear import Linear, Log, Motion
 from kfdyn.motion.identification.response import MeanChanges, mean_changes
 
@@ -122,7 +122,7 @@ def along(line: Linear, change: list[Array]) -> float:
     """Derivative of the log-likelihood along a change of φ, H, Q, R, ξ and T."""
     score = line.score
     own = [score.phi.flat, score.H.flat, score.Q.flat, score.R.flat, np.asarray(score.xi), -np.asarray(score.smooth.a)]
-    return sum(float(np.vdot(s, d)) for s, d in zip(own, change))
+    return sum(inner(s, d) for s, d in zip(own, change))
 
 
 def _blocks(line: Linear) -> list[Array]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError
 from kfdyn.motion.identification.covariances import information_of_covariances
-from kfdyn.motion.identification.directions import beside, scaled, visible
+from kfdyn.motion.identification.directions import beside, scaled, visible, within
 from kfdyn.motion.identification.held import Held
 from kfdyn.motion.identification.linear import Linear, Log, Motion
 from kfdyn.motion.identification.parameters.groups import ROBOT
@@ -138,9 +138,8 @@ class Search:
 
     def _errors(self, H: Array, V: Array) -> Array:
         """Standard errors by an information, of the free numbers as far as they are seen."""
-        values, vectors, scale = scaled(V.T @ H @ V)
+        values, columns = within(H, V)
         inverse = 1.0 / np.maximum(np.abs(values), 1e-3)
-        columns = V @ (vectors / scale[:, None])
         return np.sqrt(np.einsum("ij,j,ij->i", columns, inverse, columns)) + 1e-12
 
     # --- steps
@@ -204,21 +203,26 @@ class Search:
                 break
         return there, best
 
-    def run(self, motions: list[Motion] | None = None) -> Found:
-        """Iterate; from motions nearby and the first values, if motions are given."""
-        place = self.begin() if motions is None else self.place(self.parameters.start.copy(), motions)
+    def run(self, near: Found | None = None) -> Found:
+        """Iterate from the first values; with motions and information of a maximum nearby, where one is known."""
+        place = self.begin() if near is None else self.place(self.parameters.start.copy(), near.place.motions)
         g = place.held.gradient_of(place.z, place.lines)
         seen = self._seen(place)
-        H, observed, taken, age, before, message = self._expected(place), False, 0, 0, np.inf, ""
+        if near is None:
+            H, observed, enough = self._expected(place), False, 1
+        else:
+            self.responses = place.held.responses(place.z, place.lines)[1]
+            H, observed, enough = near.information, True, _MOST_AGE
+        taken, age, before, message = 0, 0, np.inf, ""
         while True:
             step = self.step(place.z, g, H, seen[0])
             gain = step.gain
             small = gain <= self.tolerance or (gain <= _ROUNDING and gain > 0.25 * before)
             fresh = observed and age == 0
-            if small and observed and age <= 1:
+            if small and observed and age <= enough:
                 message = "the gradient vanishes, but at a saddle; begin elsewhere" if step.least < -_SADDLE else ""
                 break
-            if (gain <= _NEAR and not observed) or (small and age > 1) or age >= _MOST_AGE:
+            if (gain <= _NEAR and not observed) or (small and age > enough) or age >= _MOST_AGE:
                 H = place.held.information(place.z, self._errors(H, seen[0]))
                 observed, age = True, 0
                 continue

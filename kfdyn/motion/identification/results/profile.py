@@ -10,11 +10,12 @@ import numpy as np
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.motion.identification.linear import Log
-from kfdyn.motion.identification.search import Place, Search
+from kfdyn.motion.identification.search import Found, Search
 
 
-def profile(parameters: Any, logs: list[Log], place: Place, name: str, values: Array) -> Array:
+def profile(parameters: Any, logs: list[Log], found: Found, name: str, values: Array) -> Array:
     """Log-likelihood with one number at each of some values, from the maximum outward."""
+    place = found.place
     J = parameters.slope(place.z)
     row = J[parameters.names.index(name)]
     if (row != 0.0).sum() != 1:
@@ -27,5 +28,5 @@ def profile(parameters: Any, logs: list[Log], place: Place, name: str, values: A
         held = copy(parameters)
         held.lower, held.upper, held.start = parameters.lower.copy(), parameters.upper.copy(), place.z.copy()
         held.lower[i] = held.upper[i] = held.start[i] = frees[k]
-        out[k] = Search(held, logs, 100, 1e-6).run(place.motions).place.llf
+        out[k] = Search(held, logs, 100, 1e-6).run(found).place.llf
     return out

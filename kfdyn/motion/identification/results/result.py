@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.nonlinear.smoother import iterated_kalman_smoother
-from kfdyn.motion.identification.directions import scaled, sparse, words
+from kfdyn.motion.identification.directions import sparse, within, words
 from kfdyn.motion.identification.linear import Log
 from kfdyn.motion.identification.results.residuals import ResidualTest, residual_tests
 from kfdyn.motion.identification.results.table import summary
@@ -157,9 +157,8 @@ class Identified:
         cov, lost = np.zeros((size, size)), np.zeros((size, 0))
         if free.size:
             V = V[:, : min(V.shape)]
-            values, vectors, scale = scaled(V.T @ self._found.information[np.ix_(free, free)] @ V)
+            values, columns = within(self._found.information[np.ix_(free, free)], V)
             known = values > _UNKNOWN
-            columns = V @ (vectors / scale[:, None])
             lost = np.zeros((size, int((~known).sum())))
             cov[np.ix_(free, free)] = (columns[:, known] / values[known]) @ columns[:, known].T
             lost[free] = columns[:, ~known] / np.linalg.norm(columns[:, ~known], axis=0)
@@ -262,7 +261,7 @@ class Identified:
         from kfdyn.motion.identification.results.profile import profile
 
         self._place(name)
-        return profile(self._parameters, self._logs, self._found.place, name, np.atleast_1d(np.asarray(values, float)))
+        return profile(self._parameters, self._logs, self._found, name, np.atleast_1d(np.asarray(values, float)))
 
     def residual_tests(self, lags: int = 10) -> dict[str, ResidualTest]:
         """Whether what each sensor reads beyond the prediction is white, of the right size and without a mean."""
