@@ -116,10 +116,10 @@ def _by_method(system: System, given: tuple[Any, ...], method: Any) -> Array:
     if own is not None:
         return np.asarray(own(system, given, method))
     expect_method(method, ("filter", "engine", "mass_matrix"), "forward_dynamics")
+    if method == "engine":
+        return FORWARD.explained(system, given)
     states = FORWARD.bound(system, given)
-    if method == "mass_matrix":
-        return states.shaped(_by_mass_matrix(states))
-    return states.shaped(FORWARD.mended(states, None, None, by_engine)[0])
+    return states.shaped(_by_mass_matrix(states))
 
 
 FORWARD = Solver(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from kfdyn.dynamics.assembly import as_forest
 from kfdyn.dynamics.solving.forest import States, expect_method
 from kfdyn.dynamics.solving.solver import Solver
 from kfdyn.multibody import System
-from kfdyn.multibody.calls.arguments import expect_system, filled
+from kfdyn.multibody.calls.arguments import filled
 
 METHODS = ("innovations", "engine")
 
@@ -59,20 +59,10 @@ def mass_matrix_inverse(
            [-2.,  5.]])
     """
     if method != "innovations":
-        return filled(out, _by_method(system, q, method))
+        expect_method(method, METHODS, "mass_matrix_inverse")
+        return filled(out, MASS_MATRIX_INVERSE.explained(system, (q,)))
     answer: Array = MASS_MATRIX_INVERSE.solve(system, q, out)
     return answer
-
-
-def _by_method(system: System, q: ArrayLike, method: Any) -> Array:
-    """Another way than the compiled one."""
-    expect_system(system)
-    expect_method(method, METHODS, "mass_matrix_inverse")
-    own = MASS_MATRIX_INVERSE.other(system)
-    if own is not None:
-        return np.asarray(own(system, q))
-    states = States.of(system, q)
-    return states.shaped(MASS_MATRIX_INVERSE.mended(states, None, None, by_engine)[0])
 
 
 def by_engine(states: States) -> dict[str, Array]:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from kfdyn.arrays import Array
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.multibody import System
-from kfdyn.multibody.calls.arguments import expect_finite
+from kfdyn.multibody.calls.arguments import expect_finite, expect_system
 from kfdyn.multibody.calls.kernel import Answers, Explain, Kernel
 from kfdyn.multibody.flexible.packed_flexible import flexible_model_of
 from kfdyn.multibody.kinds import expect_coordinates, expect_rigid
@@ -65,6 +66,17 @@ class Solver(Kernel):
         if own is None and self.minimal:
             expect_coordinates(system, self.quantity, self.minimal)
         return own
+
+    def explained(self, system: System, given: tuple[Any, ...]) -> Array:
+        """The answer (...) by the explanation alone, or by the way of its own that a kind of system has."""
+        expect_system(system)
+        own = self.other(system)
+        if own is not None:
+            return np.asarray(own(system, *given))
+        assert self.explain is not None
+        states = self.bound(system, given)
+        answer: Array = states.shaped(self.mended(states, None, None, self.explain)[0])
+        return answer
 
     def mended(self, states: Any, answers: Answers | None, declined: Any, explain: Explain) -> Answers:
         """The answers with those of the explanation in rows (size,) that are declined; all are where none is known.
