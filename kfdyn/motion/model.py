@@ -196,7 +196,7 @@ class MotionModel(NonlinearModel):
         return found[0]
 
     def tangent_place(self, of: str) -> slice:
-        """Where "q", "v", a bias or a wrench stands among tangent components."""
+        """Return the slice of "q", "v", a bias or a wrench among the tangent components."""
         nq, nv = self.system.nq, self.system.nv
         if of in ("q", "v"):
             return slice(0, nv) if of == "q" else slice(nv, 2 * nv)
@@ -329,7 +329,7 @@ class MotionModel(NonlinearModel):
         return h
 
     def reading_row(self, y: Any, k: int) -> Array:
-        """One reading of all sensors (1, size): stacked, or a list with an array a sensor, None where it is silent."""
+        """Return one reading of all sensors (1, size), stacked or from a list with None where a sensor is silent."""
         if not isinstance(y, list | tuple) or not any(part is None or np.ndim(part) for part in y):
             return super().reading_row(y, k)
         if len(y) != len(self.seen.sensors):
@@ -374,7 +374,7 @@ class MotionModel(NonlinearModel):
         return f"add a sensor such as {' or '.join(dict.fromkeys(cures))}"
 
     def filter_halves(self, kind: str, points: Any = None) -> Any:
-        """What corrects and predicts in filters: compiled for one motion of the simplest robots."""
+        """Return the correction and the prediction of filters: compiled for one motion of the simplest robots."""
         from kfdyn.motion import one_motion
 
         if not one_motion.serves(self):

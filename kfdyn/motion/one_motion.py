@@ -51,7 +51,7 @@ class Picked:
 
 
 def serves(model: MotionModel) -> bool:
-    """Whether a model is one of these robots."""
+    """Tell whether a model is one of these robots."""
     stepper = model.stepper
     adds = not stepper.points.blocks and stepper.method != "rk4"
     return adds and model.seen.only_picks and model.n == 2 * model.p and model.Q.ndim == 2

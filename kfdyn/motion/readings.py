@@ -1,4 +1,4 @@
-"""What sensors read along a motion, with derivatives in the state and in the disturbance."""
+"""Predict the readings of sensors along a motion, with derivatives in the state and in the disturbance."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kfdyn.spatial import skew
 
 
 class Felt(NamedTuple):
-    """What a sensor of accelerations reads for rows of (q, v, a), and its derivatives in them."""
+    """The reading of a sensor of accelerations for rows of (q, v, a), and its derivatives."""
 
     reading: Array
     of_q: Array
@@ -207,7 +207,7 @@ class Readings:
         return self._shown(out)
 
     def _shown(self, h: Array) -> Array:
-        """What sensors make of what they see."""
+        """Return the readings of sensors from the motion that they see."""
         if self._scaled:
             h = h * self.point_factors
         return h + self.bias if self._biased else h

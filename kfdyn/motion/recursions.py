@@ -20,7 +20,7 @@ def euler_jacobians(a_q, a_v, a_in, F, B, h, n, p, rows):
 
 @sweep(tags=0)
 def euler_predicted(x, a, a_q, a_v, a_in, P, Q, x_next, P_next, work, h, n, p):
-    """One belief after a step where coordinates add: x = (q, v), and F P F* + B Q B*; returns 1 if x is finite, else 0.
+    """Predict x = (q, v) and F P F* + B Q B* where coordinates add; return 1 if x is finite, else 0.
 
     ``work`` is for 4n(3n + p) numbers.
     """

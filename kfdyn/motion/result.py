@@ -14,7 +14,7 @@ from kfdyn.multibody import jacobian
 
 
 class _Moves:
-    """What both results have: q, v, biases, wrenches, and their deviations."""
+    """Shared by both results: q, v, biases, wrenches, and their standard deviations."""
 
     model: Any
     x: Array
@@ -66,7 +66,7 @@ class _Moves:
         return np.asarray(J @ S @ np.swapaxes(J, -1, -2))
 
     def _part(self, sensor: int | str, rows: Array) -> Array:
-        """What is a sensor's of all innovations or residuals."""
+        """Return the part of all innovations or residuals that belongs to a sensor."""
         return rows[..., self.model.seen.tangents_of[self.model.sensor_index(sensor)]]
 
     def plot(self, hinges: Any = None) -> Any:
@@ -78,7 +78,7 @@ class _Moves:
 
 @dataclass(frozen=True, eq=False)
 class MotionFiltered(_Moves, NonlinearFiltered):
-    """What an extended or unscented filter knows of a robot's motion after each reading.
+    """The estimate of a robot's motion after each reading, by an extended or unscented filter.
 
     Attributes
     ----------

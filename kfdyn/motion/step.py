@@ -327,7 +327,7 @@ class Stepper:
 
 
 def _flown_off(error: ModelError, q: Array, v: Array) -> ModelError:
-    """What to say of states that are beyond all mechanics, else the error itself."""
+    """Return the error to raise: states that have flown off are named, any other error is kept."""
     size = max(np.abs(q).max(initial=0.0), np.abs(v).max(initial=0.0))
     if size <= _BEYOND:
         return error

@@ -1,4 +1,4 @@
-"""What callers give: covariances, priors, readings and known inputs, checked and brought to one shape."""
+"""Check covariances, priors, readings and known inputs, and bring them to one shape."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _middle_arguments(function: Callable[..., Any], name: str) -> tuple[str, ...
 
 
 def finite(value: FloatArray) -> bool:
-    """Whether all entries are finite; of a few, Python's sum says so quicker, and without a warning."""
+    """Tell whether all entries are finite; for a few, Python's sum is faster and gives no warning."""
     return (value.size <= _FEW and isfinite(sum(value.ravel().tolist()))) or bool(np.isfinite(value).all())
 
 

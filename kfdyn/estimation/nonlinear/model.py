@@ -153,7 +153,7 @@ class NonlinearModel:
 
     @property
     def jacobians(self) -> dict[str, str]:
-        """How the Jacobians of step and observe are found; "auto" until the first was asked for."""
+        """The way in which Jacobians of step and observe are found; "auto" until the first is needed."""
         told = {}
         for name, function in self._jacobian_of.items():
             told[name] = GIVEN if function is not None else self._differentiators[name, "x"].kind
@@ -169,7 +169,7 @@ class NonlinearModel:
 
     @property
     def takes_inputs(self) -> bool:
-        """Whether step or observe takes a known input u."""
+        """True if step or observe takes a known input u."""
         return self._step.takes_u or self._observe.takes_u
 
     @property
@@ -180,12 +180,12 @@ class NonlinearModel:
 
     @property
     def noise_is_inside(self) -> bool:
-        """Whether step takes w itself, so that sigma points must spread over it."""
+        """True if step takes w itself, so that sigma points must spread over it."""
         return self._step.takes_w
 
     @property
     def carries_noise(self) -> bool:
-        """Whether readings see w(k), so that an estimator must carry it beside x(k)."""
+        """True if readings see w(k), so that an estimator must carry it beside x(k)."""
         return self._observe.takes_w
 
     def advance(self, x: FloatArray, w: FloatArray, u: FloatArray | None, k: IntArray) -> FloatArray:
@@ -262,7 +262,7 @@ class NonlinearModel:
         return arguments.inputs(u, batch, steps, self._observe.takes_u, self.takes_inputs)
 
     def reading_row(self, y: Any, k: int) -> FloatArray:
-        """One reading (1, my), that of step k, as online filters are given it; None is missing as a whole."""
+        """Return the reading (1, my) of step k from what an online filter is given; None is missing as a whole."""
         size = self.reading_size
         if y is None:
             if size is None:
@@ -303,11 +303,11 @@ class NonlinearModel:
         return T
 
     def cure_for(self, names: Sequence[str]) -> str:
-        """What to do about states that no reading tells."""
+        """Return the advice for states that no reading determines."""
         return "add a reading that depends on it"
 
     def filter_halves(self, kind: str, points: Any = None) -> Any:
-        """What corrects and predicts in filters; a subclass may have compiled ones, with the same two methods."""
+        """Return the correction and the prediction of filters; a subclass may compile both."""
         if kind == "extended":
             from kfdyn.estimation.nonlinear.extended import Extended
 

@@ -16,7 +16,7 @@ from kfdyn.estimation.nonlinear.results import NonlinearSmoothed
 
 
 class _Moment:
-    """One step of the window: what was predicted for it, its reading and its input."""
+    """A step of the window: its prediction, reading and input."""
 
     __slots__ = ("llf_before", "now", "predicted", "u", "y")
 

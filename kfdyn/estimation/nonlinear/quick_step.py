@@ -35,7 +35,7 @@ class QuickSteps:
             self._tags = Tag(lanes), sizes, Tag(lanes == 1 and not known and n >= _TILED)
 
     def step(self, point: Linearised, weights: FloatArray | None) -> chain.Found | None:
-        """One step, None if digits would be lost; then it serves no more."""
+        """Take one step; return None if digits would be lost, and serve no more."""
         problem = self.problem
         B, N, n, p, m = problem.batch, problem.N, problem.n, problem.p, problem.R.shape[-1]
         if not self.serves:
@@ -67,7 +67,7 @@ def _blocks(blocks: FloatArray, series: int, steps: int) -> tuple[FloatArray, in
 
 
 def _regular(R: FloatArray) -> bool:
-    """Whether covariances have roots that lose no digits."""
+    """Tell whether covariances have factors that lose no digits."""
     scale = np.sqrt(np.diagonal(R, axis1=-2, axis2=-1))
     if not (scale > 0.0).all():
         return False

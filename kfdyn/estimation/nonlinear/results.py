@@ -1,4 +1,4 @@
-"""What filters and smoothers of nonlinear models return, in the engine's words."""
+"""Results of filters and smoothers of nonlinear models, in the engine's words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Estimates:
-    """What every result has in common: states with covariances, and how far they are from a known truth."""
+    """Shared by all results: states with covariances, and their distance from a known truth."""
 
     model: NonlinearModel
     x: FloatArray
@@ -51,7 +51,7 @@ class Estimates:
 
 @dataclass(frozen=True, eq=False)
 class NonlinearFiltered(Estimates):
-    """What an extended or unscented filter knows after each reading.
+    """The estimate after each reading, by an extended or unscented filter.
 
     Attributes
     ----------

@@ -130,7 +130,7 @@ class _Trial(NamedTuple):
 
 
 class _Search:
-    """One run of the iterations."""
+    """A run of the iterations."""
 
     def __init__(self, problem: Trajectory, search: Any, iterations: Any, tolerance: Any) -> None:
         if search not in ("line", "damped", None):
@@ -223,7 +223,7 @@ class _Search:
         return np.asarray((longest / np.sqrt(self.spread)).max(axis=1, initial=0.0))
 
     def _ahead(self, point: Linearised, step: Step, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Where a part of the step leads."""
+        """Return the trajectory after a part of the step."""
         problem = self.problem
         d = alpha[:, None, None] * step.d
         rows = problem.model.states.plus(point.x.reshape(-1, point.x.shape[2]), d.reshape(-1, problem.n))

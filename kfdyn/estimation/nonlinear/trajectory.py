@@ -24,7 +24,7 @@ _FAR = 1e4  # times what the prior has: no place to begin
 
 
 class Residuals(NamedTuple):
-    """What a trajectory leaves unexplained: x̄(0) ⊖ x0, f(x̄, w̄) ⊖ x̄(k+1), y ⊖ h; and the predicted readings h."""
+    """The residuals of a trajectory: x̄(0) ⊖ x0, f(x̄, w̄) ⊖ x̄(k+1), y ⊖ h; and the predicted readings h."""
 
     prior: FloatArray
     defects: FloatArray
@@ -162,7 +162,7 @@ class Trajectory:
         return (edges, w_edges, u_edges, self.k_edges), (steps, w_steps, u_steps, self.k)
 
     def residuals(self, x: FloatArray, w: FloatArray) -> Residuals:
-        """What is left unexplained; not finite where the model is not."""
+        """Return the residuals; they are not finite where the model is not."""
         edges, steps = self._flat(x, w)
         with np.errstate(all="ignore"):
             f = self.model.advance(*edges) if self.N > 1 else edges[0]

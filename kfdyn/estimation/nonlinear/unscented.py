@@ -22,7 +22,7 @@ _MEAN_STEPS, _MEAN_TOLERANCE = 30, 1e-13
 
 
 class SigmaPoints:
-    """Points x ⊕ {0, ±γ L_i} with weights, L the root of the covariance.
+    """Points x ⊕ {0, ±γ L_i} with weights, L a factor of the covariance.
 
     ::
 

@@ -1,1 +1,1 @@
-"""What filters and smoothers of nonlinear models compute, compiled: matrices so small that calls would cost most."""
+"""Compiled parts of filters and smoothers of nonlinear models, for matrices so small that calls would cost most."""

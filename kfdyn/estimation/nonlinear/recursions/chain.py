@@ -47,7 +47,7 @@ class Given(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Of each series: tangents d and co-states (N, n), w (N−1, p), multipliers a (N, m), variances around readings."""
+    """Results by series: tangents d, co-states (N, n), w (N−1, p), multipliers a (N, m), variances around readings."""
 
     d: Any
     costate: Any
@@ -58,11 +58,11 @@ class Found(NamedTuple):
 
 
 class Room(Workspace):
-    """What a pass works in, each number with its lanes; results too where there are several."""
+    """The memory of a pass, each number with its lanes; results too where there are several."""
 
     @staticmethod
     def layout(n, m, p, N, several):
-        """For nodes of n states and m outputs, and p numbers of noise."""
+        """Lay out the workspace for nodes of n states and m outputs, and p numbers of noise."""
         return {
             "P": N * n * n, "z": N * n, "W": N * n * m, "L": N * m * m, "updates": N * (n + 2 * m + 2),
             "P_plus": n * n, "D": m * m, "C": n * m, "z_plus": n, "free": 2 * n * (n + p),
@@ -74,12 +74,12 @@ class Room(Workspace):
 
 
 def numbers(n, m, p, N, lanes):
-    """How many numbers the work of a call takes."""
+    """Return the size of the workspace of a call, in numbers."""
     return lanes * (Room.size(n, m, p, N, int(lanes > 1)) + LINE)
 
 
 class There:
-    """Which readings there are: those that are numbers."""
+    """Mark the readings that are there: those that are numbers."""
 
     def __init__(self, T):
         self.T = T
@@ -90,7 +90,7 @@ class There:
 
 @sweep(tags=3)
 def chains_solved(lanes, sizes, tiled, given, found, work, n, m, p, N, series):
-    """One Gauss–Newton step of each series; returns −1, or the step of one at which digits are lost.
+    """Compute one Gauss–Newton step of each series; return −1, or the step of one at which digits are lost.
 
     Parameters
     ----------
