@@ -86,11 +86,12 @@ class AtHinges(Sensor):
 
     def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
         """S = H, and e by rotors and accelerations, times the factors."""
-        strain, rotor, moved = (part[site.rows, None] for part in self.factors(system))
-        dofs = dofs_of(system)
-        own, here = dofs.of(site.k), slice(site.first, site.first + len(strain))
-        e = (rotor * np.diag(dofs.armature[own])[here] + moved * np.eye(dofs.count(site.k))[here])[None]
-        return Rows(S=strain * terms.H[:, own][:, here] if strain.any() else None, e=e if e.any() else None)
+        strain, rotor, moved = (part[site.rows] for part in self.factors(system))
+        dofs, m = dofs_of(system), len(strain)
+        own, first = slice(dofs.of(site.k).start + site.first, dofs.of(site.k).start + site.first + m), site.first
+        e = np.zeros((1, m, dofs.count(site.k)))
+        e[0, range(m), range(first, first + m)] = rotor * dofs.armature[own] + moved
+        return Rows(S=strain[:, None] * terms.H[:, own] if strain.any() else None, e=e if e.any() else None)
 
 
 class JointTorque(AtHinges):

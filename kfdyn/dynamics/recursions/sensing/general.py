@@ -79,14 +79,16 @@ class General(Unknowns):
                 s.beside[self.wide.beside + p * kept + c] = X[column + c]
         if not s.means:
             s.keep_general(self)
-        self._keep_sizes()
+        for _ in if_(self.wide.watched != 0):
+            self._keep_sizes()
         for c in loop(kept):
             self._store(c, wide)
         for _ in if_(self.body.parent != 0):
             for p in loop(gone):
                 column_of, X = self.column_of(self.place(p)), s.matrix.part(wide * p + gone)
                 self._reduce(([column_of[c] for c in range(12)], [X[c] for c in range(column)]))
-            self._watch_head()
+            for _ in if_(self.wide.watched != 0):
+                self._watch_head()
 
     def _keep_sizes(self):
         """How large entries of Γ are, block by block, at least 1, and those of the message as they are.

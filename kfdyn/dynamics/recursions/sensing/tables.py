@@ -39,10 +39,10 @@ PUSH = Record(of=int, frame=int, reading=int, first=int, count=int, weight=int)
 
 #: A node that is eliminated in general: how many unknowns there are before q̈ and m (``left``), how many of all are
 #: eliminated (``gone``) and carried on (``kept``); ``order``: rows to begin with, the eliminated, the kept. Where
-#: values, the message of the kept and their X are, constants of (u, u), natural scales of all; first and last of
-#: its loads, flat forces, children and rows of loops.
+#: values, the message of the kept and their X are, constants of (u, u), natural scales of all; whether the growth
+#: of entries is watched; first and last of its loads, flat forces, children and rows of loops.
 WIDE = Record(
-    left=int, gone=int, kept=int, order=int, values=int, store=int, beside=int, inner=int, scale=int,
+    left=int, gone=int, kept=int, order=int, values=int, store=int, beside=int, inner=int, scale=int, watched=int,
     load=int, load_end=int, loose=int, loose_end=int, child=int, child_end=int, end=int, end_end=int,
 )  # fmt: skip
 

@@ -31,7 +31,8 @@ class NodeOrder(NamedTuple):
     """Γ over z = (α, λ) and the unknowns (u, q̈, m) of a node, and which of these go there.
 
     ``T`` has unknowns as they arrive by those that are left when couplings and loops are joined, 1 where none are;
-    ``exact`` says whether motions are read exactly there. ``reduced`` is what is left for the parent.
+    ``exact`` says whether motions are read exactly there. ``reduced`` is what is left for the parent, and
+    ``growth`` how far entries grew for it, in natural scales.
     """
 
     whole: Array
@@ -40,6 +41,7 @@ class NodeOrder(NamedTuple):
     exact: bool
     choice: Choice
     reduced: Array
+    growth: float
 
     @property
     def inner(self) -> Array:
@@ -86,6 +88,7 @@ def find_order(layout: Layout, terms: LinkTerms, careful: bool = False) -> Order
             inverse = np.linalg.inv(whole[np.ix_(gone, gone)] * np.outer(own, own))
         except np.linalg.LinAlgError:
             inverse = np.full((len(gone), len(gone)), np.inf)
+        growth = 0.0
         if node.parent < 0:
             condition = max(condition, float(np.abs(inverse).max(initial=0.0)))
             reduced = whole[:0, :0]
@@ -94,9 +97,9 @@ def find_order(layout: Layout, terms: LinkTerms, careful: bool = False) -> Order
             reduced = whole[np.ix_(keep, keep)] - 0.5 * (update + update.T)
             every = np.concatenate([unit, choice.scale])
             size = sizes(whole * np.outer(every, every), 12)[np.ix_(keep, keep)]
-            growth = np.abs(update * np.outer(every[keep], every[keep])) / size
-            grown = max(grown, float(growth.max(initial=0.0)))
-        made[k] = NodeOrder(whole, len(Gamma) - 12, T, exact, choice, reduced)
+            growth = float((np.abs(update * np.outer(every[keep], every[keep])) / size).max(initial=0.0))
+            grown = max(grown, growth)
+        made[k] = NodeOrder(whole, len(Gamma) - 12, T, exact, choice, reduced, growth)
     return Order(made, grown <= BOUND_AGAIN and condition <= ROOT_CONDITION)
 
 

@@ -21,6 +21,8 @@ from kfdyn.dynamics.sensors.sensor import Array, Index
 BOUND, BOUND_ELSEWHERE, BOUND_AGAIN = 5.0, 20.0, 1e3
 # The same where something is carried and the choice is to be careful.
 CAREFUL = 0.2
+# Growth when a choice is made from which it is watched in other states, where nothing is carried.
+WATCHED = 1.0
 # Largest entry that an elimination may leave behind, in natural scales: beyond, what is zero could not be told.
 LARGEST = 1e3
 # Condition of a root's matrix, in natural scales, from which it counts as singular: what is carried on because it is

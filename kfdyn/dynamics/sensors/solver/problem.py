@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +57,7 @@ class Problem:
         """The biases of all sensors, one after the other."""
         return _bias(self.system, self.sensors)
 
-    @property
+    @cached_property
     def clean_readings(self) -> Array:
         """All readings (B, ·) less biases, zero where missing."""
         return np.nan_to_num(np.concatenate(self.readings, axis=1)) - self.bias if self.readings else self.bias

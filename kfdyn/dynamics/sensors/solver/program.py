@@ -22,7 +22,7 @@ from kfdyn.dynamics.recursions.sensing.tables import (
 from kfdyn.dynamics.sensors.sensor import Array, Index, Rows
 from kfdyn.dynamics.sensors.solver.layout import Layout, Node, Piece, Push, terms_at_rest
 from kfdyn.dynamics.sensors.solver.order import NodeOrder, Order
-from kfdyn.dynamics.sensors.solver.pivoting import BOUND_AGAIN, BOUND_ELSEWHERE, CONDITION, ROOT_CONDITION
+from kfdyn.dynamics.sensors.solver.pivoting import BOUND_AGAIN, BOUND_ELSEWHERE, CONDITION, ROOT_CONDITION, WATCHED
 from kfdyn.multibody import LinkTerms
 from kfdyn.multibody.calls.packed_model import model_of
 
@@ -306,6 +306,7 @@ class _General:
         values, store, beside = self.sizes
         self.sizes = [a + b for a, b in zip(self.sizes, room)]
         parts = [left, len(gone), len(kept), first_place, values, store, beside, made.keep(inner), made.keep(scale)]
+        parts.append(int(_is_wide(node, own) or own.growth > WATCHED))
         after = [len(table) for table in (self.loads, self.loose, self.children, self.loop_ends)]
         self.log_scale += 2.0 * float(np.log(scale[gone]).sum())
         self.of[k], self.at[k] = len(self.rows), values
