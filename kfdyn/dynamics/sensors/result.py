@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from kfdyn.dynamics.sensors.covariances import covariance, normalised_residuals, standard_deviations
 from kfdyn.dynamics.sensors.gradient import SensorGradient, gradient
 from kfdyn.dynamics.sensors.sensor import Array, Index
-from kfdyn.dynamics.sensors.solver.answers import QUANTITIES, Checks
+from kfdyn.dynamics.sensors.solver.answers import QUANTITIES, Checks, Declined
 from kfdyn.dynamics.sensors.solver.problem import Problem, make_problem
 from kfdyn.dynamics.sensors.solver.swept import solver_of
+from kfdyn.dynamics.sensors.solver.unobservable import undetermined
 from kfdyn.errors import ModelError
 
 if TYPE_CHECKING:
@@ -69,10 +70,13 @@ class DynamicsEstimate:
         lead, system = problem.lead, problem.system
         by_dof = [np.empty((*lead, system.nv)) for _ in range(2)]
         out = cls(problem, (*by_dof, *(np.empty((*lead, system.n_bodies, 6)) for _ in range(3))))
-        for group in problem.groups:
-            for members, found in solver_of(problem).means(problem, group):
-                for key, value in zip(QUANTITIES, found):
-                    out.flat(getattr(out, key))[members] = value
+        try:
+            for group in problem.groups:
+                for members, found in solver_of(problem).means(problem, group):
+                    for key, value in zip(QUANTITIES, found):
+                        out.flat(getattr(out, key))[members] = value
+        except Declined as declined:
+            raise undetermined(problem, declined.group, declined.i).error() from None
         return out
 
     @cached_property

@@ -7,6 +7,7 @@ from multibody_cases import forest, state
 from sensor_cases import S, case, wrist
 
 import kfdyn as kf
+from kfdyn.dynamics.sensors.solver import unobservable
 from kfdyn.errors import ModelError, UnobservableError
 
 
@@ -147,3 +148,19 @@ def test_where_torques_alone_leave_no_digits_nothing_is_called_determined():
                 assert determined
                 np.testing.assert_allclose(std, est.std("a"), rtol=1e-12)
     assert not seen.determined.all()
+
+
+def test_long_chains_are_told_what_they_lack_without_a_dense_matrix(monkeypatch):
+    """What follows wide priors is what null vectors move; an unread hinge, an unknown force, a reading told twice."""
+    chain, q = kf.models.uniform_chain(12), np.random.default_rng(0).normal(size=12)
+    unread = [S.JointTorque(0.1, [h for h in chain.hinge_names if h != "joint_5"])]
+    pushed = [S.JointTorque(0.1), S.JointPrior(2.0), S.ExternalForce("rod_3", np.inf)]
+    twice = [S.JointTorque(0.0), S.JointTorque(0.0, "joint_3", name="spare")]
+    small = [kf.observability(chain, q, sensors) for sensors in (unread, pushed, twice)]
+    monkeypatch.setattr(unobservable, "LARGE", 0)
+    large = [kf.observability(chain, q, sensors) for sensors in (unread, pushed, twice)]
+    for one, other in zip(small[:2], large):
+        assert not other.determined
+        np.testing.assert_array_equal(np.isinf(other.std("a")), np.isinf(one.std("a")))
+    assert "hinge 'joint_" in large[0].text and "external force on 'rod_3'" in large[1].text
+    assert "say the same twice" in large[2].text and "spare" in large[2].text

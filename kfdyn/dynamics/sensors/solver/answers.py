@@ -9,6 +9,7 @@ import numpy as np
 
 from kfdyn.dynamics.sensors.sensor import Array, Index, Sensor
 from kfdyn.dynamics.sensors.solver.problem import Group, Problem
+from kfdyn.errors import UnobservableError
 from kfdyn.multibody import LinkTerms, System
 
 QUANTITIES = ("a", "tau", "body_accelerations", "hinge_forces", "external_forces")
@@ -47,10 +48,18 @@ class Solved(NamedTuple):
     terms: LinkTerms
 
 
+class Declined(UnobservableError):
+    """State ``i`` of a group has no answer; :mod:`.unobservable` says why."""
+
+    def __init__(self, group: Group, i: int) -> None:
+        super().__init__("the equations are singular to working precision; rescale the covariances")
+        self.group, self.i = group, i
+
+
 class Solver(NamedTuple):
     """Who answers the states of a group, some at a time: the sweeps, or the dense estimate.
 
-    ``deviations`` leaves out states that have no answer unless it is told ``alone``; the others name what is lacking.
+    ``deviations`` leaves out states without an answer unless it is told ``alone``; the others raise :class:`Declined`.
     """
 
     means: Callable[[Problem, Group], Iterator[tuple[Index, tuple[Array, ...]]]]

@@ -15,7 +15,7 @@ import numpy as np
 
 from kfdyn.dynamics.sensors.dofs import dofs_of
 from kfdyn.dynamics.sensors.sensor import Index, Mask
-from kfdyn.dynamics.sensors.solver.dense import undetermined
+from kfdyn.dynamics.sensors.solver.answers import Declined
 from kfdyn.dynamics.sensors.solver.order import Order, find_order, in_general_position
 from kfdyn.dynamics.sensors.solver.problem import Group, Problem
 from kfdyn.dynamics.sensors.solver.program import Program, make_program
@@ -65,15 +65,15 @@ def by_sweeps(
         program = make_program(problem.layout(group), order, general, own=True)
         found, good = sweep(program, members[i : i + 1])
         if not good.all():
-            raise undetermined(problem, group, int(members[i])).error()
+            raise Declined(group, int(members[i]))
         yield members[i : i + 1], program, found, good
 
 
 def own_order(problem: Problem, group: Group, i: int) -> Order:
-    """The order of state i alone, or an error that names what is undetermined."""
+    """The order of state i alone, or that it is declined."""
     order = find_order(problem.layout(group), problem.terms(np.array([i])))
     if not order.suits:
-        raise undetermined(problem, group, i).error()
+        raise Declined(group, i)
     return order
 
 
