@@ -8,7 +8,7 @@ from typing import Any
 
 from kfdyn.bridge import foreign_calls
 from kfdyn.bridge.coordinates import integrate, is_flat, tangent, velocity
-from kfdyn.bridge.operations import Operation, contracted, expect_derivatives, expect_sizes
+from kfdyn.bridge.operations import Operation, contracted, expect_derivatives, expect_given, expect_sizes
 from kfdyn.bridge.rollouts import TRANSPORT
 from kfdyn.extras import needed
 
@@ -21,6 +21,7 @@ asarray, moveaxis = xp.asarray, xp.moveaxis
 
 def arrays(sizes: dict[str, int], *given: Any) -> list[Any]:
     """What is given as arrays of one kind of floats, of the sizes that are wanted, with common leading axes."""
+    expect_given(sizes, given)
     found = [xp.asarray(x) for x in given]
     expect_sizes(sizes, found)
     kinds = [x.dtype for x in found if xp.issubdtype(x.dtype, xp.floating)]

@@ -7,7 +7,7 @@ derivatives are, by other operations: what has a rule can be differentiated agai
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from kfdyn.dynamics import (
     mass_matrix_logdet_gradient,
 )
 from kfdyn.dynamics.mass_matrix import VARIANCES
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ModelError, ShapeError, shown
 from kfdyn.multibody import System, frame_pose, jacobian, potential_energy
 from kfdyn.multibody.parts.hinge import Coordinates
 
@@ -112,11 +112,26 @@ def expect_derivatives(operation: Operation) -> Rule:
     return rule
 
 
+def expect_given(names: Iterable[str], given: Sequence[Any]) -> None:
+    """Refuse what no framework makes an array of."""
+    for name, x in zip(names, given):
+        if x is None or isinstance(x, str):
+            raise ModelError(f"{name} must be an array of numbers, got {shown(x)}")
+
+
 def expect_sizes(sizes: dict[str, int], given: Sequence[Any]) -> None:
-    """Refuse arrays whose last axis does not fit."""
+    """Refuse complex numbers, arrays whose last axis does not fit, and leading axes that do not fit together."""
     for (name, size), x in zip(sizes.items(), given):
         if x.ndim < 1 or x.shape[-1] != size:
             raise ShapeError(f"{name} must have shape (..., {size}), got {tuple(x.shape)}")
+        if "complex" in str(x.dtype):
+            raise ModelError(f"{name} must be real, got {x.dtype}; take its real part")
+    leads = [tuple(x.shape[:-1]) for x in given]
+    try:
+        np.broadcast_shapes(*leads)
+    except ValueError:
+        told = ", ".join(f"{name} {lead}" for name, lead in zip(sizes, leads))
+        raise ShapeError(f"leading axes do not broadcast: {told}") from None
 
 
 def _states(*arrays: Array) -> list[Array]:

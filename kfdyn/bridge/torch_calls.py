@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 
 from kfdyn.bridge.coordinates import cotangent, gradient, is_flat, tangent, velocity
-from kfdyn.bridge.operations import PUBLIC, SLOPES, Operation, contracted, expect_derivatives, expect_sizes
+from kfdyn.bridge.operations import (
+    PUBLIC,
+    SLOPES,
+    Operation,
+    contracted,
+    expect_derivatives,
+    expect_given,
+    expect_sizes,
+)
 from kfdyn.bridge.rollouts import TRANSPORT
 from kfdyn.errors import ModelError
 from kfdyn.extras import needed
@@ -24,11 +32,12 @@ def moveaxis(x: Any, source: int, destination: int) -> Any:
 def asarray(x: Any) -> Any:
     """A tensor of floats."""
     found = torch.as_tensor(x)
-    return found if found.is_floating_point() else found.to(torch.get_default_dtype())
+    return found if found.is_floating_point() or found.is_complex() else found.to(torch.get_default_dtype())
 
 
 def arrays(sizes: dict[str, int], *given: Any) -> list[Any]:
     """What is given as tensors of one kind of floats, of the sizes that are wanted, with common leading axes."""
+    expect_given(sizes, given)
     found = [x if type(x) is torch.Tensor and x.is_floating_point() else asarray(x) for x in given]
     expect_sizes(sizes, found)
     kind, leads = found[0].dtype, [x.shape[:-1] for x in found]

@@ -216,3 +216,22 @@ def test_what_goes_wrong_in_a_program_is_told():
     light = kf.models.pendulum(mass=0.0)
     with pytest.raises(Exception, match="hinge 'pivot': nothing outboard of it has mass"):
         jax.jit(lambda q: kj.forward_dynamics(light, q, q, q))(jnp.ones(1)).block_until_ready()
+
+
+def test_what_is_no_array_of_numbers_is_named():
+    arm, zero = kf.models.double_pendulum(), np.zeros(2)
+    for q, v, error, words in (
+        (zero, None, ModelError, "v must be an array of numbers, got None"),
+        ("home", zero, ModelError, "q must be an array of numbers, got 'home'"),
+        (zero + 1j, zero, ModelError, "q must be real, got complex"),
+        (
+            np.zeros((3, 2)),
+            np.zeros((4, 2)),
+            ShapeError,
+            r"leading axes do not broadcast: q \(3,\), v \(4,\), tau \(\)",
+        ),
+    ):
+        with pytest.raises(error, match=words):
+            kj.forward_dynamics(arm, q, v, zero)
+    whole = kj.forward_dynamics(arm, np.array([0, 1]), np.array([0, 0]), np.array([1, 0]))
+    np.testing.assert_allclose(whole, kf.forward_dynamics(arm, [0.0, 1.0], zero, [1.0, 0.0]), rtol=1e-12)
