@@ -10,7 +10,8 @@ ROOT = Path(kfdyn.__file__).parent
 
 #: Rooms that keep to it; the others are to follow.
 ROOMS = (
-    "cli", "duality", "explore", "symbolic", "sweeps", "textbook", "viz", "estimation/nonlinear",
+    "cli", "duality", "explore", "io", "multibody", "spatial", "symbolic", "sweeps", "textbook", "viz",
+    "estimation/nonlinear", *(f"dynamics/{room}" for room in ("flexible", "loops", "simulation", "solving", "theory")),
     *(f"estimation/{room}" for room in ("branching", "consistency", "fitting", "operators", "precision", "series")),
 )  # fmt: skip
 LEFT = ("foreign.py", "check_log.py")

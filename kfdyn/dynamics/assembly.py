@@ -217,7 +217,7 @@ def _transitions(shape: _Shape, terms: LinkTerms) -> Array:
 
 
 class _Shape(NamedTuple):
-    """What B configurations of a system share whatever q is."""
+    """Parts that B configurations of a system share whatever q is."""
 
     tree: Tree
     n: Index

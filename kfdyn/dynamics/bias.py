@@ -1,4 +1,4 @@
-"""What gravity, velocities and external forces ask of the hinges when nothing accelerates; and gravity alone."""
+"""Bias torques of gravity, velocities and external forces when nothing accelerates; and those of gravity alone."""
 
 from __future__ import annotations
 

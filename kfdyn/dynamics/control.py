@@ -234,7 +234,7 @@ def _solve(Omega: Array, right: Array, system: System, frame: str) -> Array:
 
 
 def _gains(kp: Any, kd: Any, size: int) -> tuple[int, Array]:
-    """Whether gains are matrices; Kp and Kd, (2, size) or (2, size, size)."""
+    """Tell whether gains are matrices; return Kp and Kd too, (2, size) or (2, size, size)."""
     if type(kp) is float and type(kd) is float and math.isfinite(kp) and math.isfinite(kd):
         gains = np.empty((2, size))
         gains[0], gains[1] = kp, kd

@@ -208,7 +208,7 @@ def _overflown(states: States) -> NoReturn:
 
 
 def forces_that_push(states: States) -> tuple[Array, Array]:
-    """What external forces do to the coordinates, (size, nv), and the derivatives in q, (size, nv, nv)."""
+    """Return the push of external forces on the coordinates, (size, nv), and its derivatives in q, (size, nv, nv)."""
     system, q, forces = states.system, states["q"], states.arrays.get("external_forces")
     total, slopes = np.zeros((states.size, system.nv)), np.zeros((states.size, system.nv, system.nv))
     if forces is None:

@@ -135,7 +135,7 @@ def _known(value: ArrayLike, known: Mask, what: str) -> Array:
 
 
 class _Hybrid(Solver):
-    """What is not given is not looked at."""
+    """Solver of hybrid dynamics; it does not look at what is not given."""
 
     called = MappingProxyType({"known": "a"})
 

@@ -157,7 +157,7 @@ def innovation_variances(states: States) -> dict[str, Array]:
 
 
 def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:
-    """Where the mass matrix may be non-zero, (nv, nv): between hinges of which one carries the other.
+    """Mark where the mass matrix may be non-zero, (nv, nv): between hinges of which one carries the other.
 
     Source: SKO "mass-sparsity".
 

@@ -96,7 +96,7 @@ def operational_space_compliance(
 def _frames(
     model: Model, system: System, bodies: NDArray[np.int64], positions: Array
 ) -> tuple[int, NDArray[np.int64], Array, NDArray[np.int64]]:
-    """How many bodies are kept; where frames are, how far from their bodies; kept bodies, numbered from 1.
+    """Return the number of kept bodies, places of frames and their offsets, and kept bodies numbered from 1.
 
     Kept are bodies with frames, and bodies where branches with frames meet; the others are 0.
     """

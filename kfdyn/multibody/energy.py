@@ -160,7 +160,7 @@ def centroidal_momentum(system: System, q: ArrayLike, v: ArrayLike) -> Array:
 def _with_points(
     system: System, found: Array, what: str, share: Callable[[PointMasses], Array], **state: ArrayLike | None
 ) -> Array:
-    """What was found of the open tree, and the share of the points that move beside its bodies."""
+    """Add the share of the points that move beside the bodies to the result of the open tree."""
     with np.errstate(over="ignore", invalid="ignore"):  # told in the last line
         for points in system.beside(state["q"], state.get("v")):  # type: ignore[arg-type]
             found = found + share(points)

@@ -1,4 +1,4 @@
-"""What serves some kinds of systems alone says so here: which kind it has met, and what to do instead."""
+"""Refuse kinds of systems that a function does not serve: name the kind, and say what to do instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a frame is, how it moves, and its Jacobian: outward sweeps along its path to the root."""
+"""Pose, motion and Jacobian of a frame: outward sweeps along its path to the root."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def jacobian(system: System, q: ArrayLike, frame: str, *, out: Array | None = No
 
 
 def _of_frame(what: str) -> Callable[..., str]:
-    """What is said to overflow, with the name of the frame whose path and place a kernel was given."""
+    """Name the quantity that overflows, with the frame whose path and place a kernel was given."""
 
     def meaning(system: System, length: int, path: Index, arm: Array, *_: Any) -> str:
         names = [name for name, found in model_of(system.pattern.open_tree).frames.items() if found[2] is arm]

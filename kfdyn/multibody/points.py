@@ -46,7 +46,7 @@ class PointMasses(NamedTuple):
 
 
 def point_motion(system: FlexibleSystem, q: ArrayLike, v: ArrayLike, body: str) -> PointMasses:
-    """Where the points of a flexible body are and how they move, p + R s and their rates.
+    """Return the places of points of a flexible body, p + R s, and their rates.
 
     Parameters
     ----------

@@ -249,7 +249,7 @@ class System(Lookup, Opened):
 
     @property
     def places(self) -> Places:
-        """Where the hinges of a tree are in q and v."""
+        """Return where the hinges of a tree are in q and v."""
         layout = self.open_tree.layout
         return Places(layout.q_start, layout.v_start, tuple(body.hinge for body in self.bodies))
 
@@ -276,7 +276,7 @@ class System(Lookup, Opened):
 
     @property
     def joined(self) -> list[str]:
-        """How many couplings and loops there are, in words; of none there is nothing."""
+        """The number of couplings and loops, in words; empty if there are none."""
         counts = ((len(self.couplings), "coupling"), (len(self.loops), "loop"))
         return [f"{n} {what}{'s' * (n > 1)}" for n, what in counts if n]
 

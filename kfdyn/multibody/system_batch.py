@@ -108,7 +108,7 @@ class SystemBatch:
 
     @property
     def uncoupled(self) -> SystemBatch:
-        """Where rotors, dampers and springs of all hinges are: the batch itself."""
+        """The system with rotors, dampers and springs of all hinges: the batch itself."""
         return self
 
     @property
@@ -255,7 +255,7 @@ _OF_INERTIA = ("masses", "coms", "inertias")
 def _parts(
     system: System, what: str, value: Any, places: Mapping[str, slice], tail: tuple[int, ...]
 ) -> list[tuple[slice, Array]]:
-    """Where some numbers go, and these (B, places, *tail)."""
+    """Return the places of some numbers, and these (B, places, *tail)."""
     count = max((place.stop for place in places.values()), default=0)
     if not isinstance(value, Mapping):
         return [(slice(0, count), _checked(system, value, (count, *tail), what))]

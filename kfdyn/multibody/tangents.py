@@ -124,7 +124,7 @@ class Points:
         return self._series(d, 0)
 
     def turns(self, d: Array) -> Iterator[tuple[slice, Array, Array]]:
-        """Of each block its tangent, and its parts of :meth:`transported` and :meth:`right_jacobian`."""
+        """Return the tangent of each block, and its parts of :meth:`transported` and :meth:`right_jacobian`."""
         for _, tangent in self.blocks:
             back = -_ad(d[:, tangent])
             J = _sum(back, 1)

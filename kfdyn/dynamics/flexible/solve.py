@@ -1,4 +1,4 @@
-"""What flexible systems do in a way of their own: matrices by columns, and the words for what moves nothing."""
+"""Ways of flexible systems: matrices by columns, and the words for what moves nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def mass_matrix_inverse(system: FlexibleSystem, q: ArrayLike) -> Array:
 
 
 def _by_columns(dynamics: Callable[..., Array], system: FlexibleSystem, q: ArrayLike) -> Array:
-    """What nothing but unit vectors bring about, one beside the other."""
+    """Return the responses to unit vectors, side by side."""
     here = np.repeat(system.checked(q, system.nq, "q")[..., None, :], system.nv, axis=-2)
     unit = np.broadcast_to(np.eye(system.nv), (*here.shape[:-1], system.nv))
     columns = dynamics(system.slack, here, None, unit, None, np.zeros(3))
@@ -44,7 +44,7 @@ def compliance_of(states: States, frames: Sequence[str]) -> dict[str, Array]:
 
 
 def singular_node(system: FlexibleSystem, node: int, output: int, where: tuple[int, ...]) -> SingularError:
-    """Which hinge or mode has nothing to move."""
+    """Name the hinge or mode that has nothing to move."""
     return SingularError(
         f"flexible system {system.name!r}{told_place(where)}: hinge {system.hinge_names[node]!r}, or a mode of the "
         "body that it carries, moves no mass; give a body a mass, or the hinge an armature",

@@ -1,4 +1,4 @@
-"""Which bodies become one node when couplings and loops are embedded, and what their nodes have in common."""
+"""Group bodies that become one node when couplings and loops are embedded; shared parts of their nodes."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def described(system: System, node: Node) -> str:
 
 
 def singular_node(system: System, node: int, output: int, where: tuple[int, ...]) -> SingularError:
-    """Which hinges of a node have nothing to move."""
+    """Name the hinges of a node that have nothing to move."""
     nodes = plan(system).nodes
     return without_inertia(system, described(system, nodes[node % len(nodes)]), where)
 
@@ -187,7 +187,7 @@ def without_inertia(system: System, hinges: str, where: tuple[int, ...] = ()) ->
 
 
 def mass_matrix_sparsity(system: System) -> NDArray[np.bool_]:
-    """Where X*𝓜X may differ from 0: between nodes of which one carries the other."""
+    """Mark where X*𝓜X may differ from 0: between nodes of which one carries the other."""
     expect_coordinates(system, "mass_matrix_sparsity", "mass_matrix")
     nodes = plan(system).nodes
     related = np.eye(len(nodes), dtype=bool)

@@ -244,7 +244,7 @@ def _anchored(system: System, loop: Loop, q: Array) -> Loop:
 
 
 def integrable(loop: Loop) -> bool:
-    """Whether the rates that a contact with the world holds are rates of positions.
+    """Tell whether the rates that a contact with the world holds are rates of positions.
 
     All three rows of a kind are. Some linear rows along axes that turn with the frame are not (a skate, a wheel); along
     the world's axes they are. One or two angular rows never are.

@@ -47,7 +47,7 @@ class Freedom:
 
 
 class Rows:
-    """What the rows of all loops say of B states: rates of the coordinates, drift, and units of both.
+    """The rows of all loops at B states: rates of the coordinates, drift, and units of both.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def _refuse_singular(system: System, node: Node, q: Array, found: Ranked) -> Non
 
 
 def _grows(system: System, node: Node, q: Array, found: Ranked) -> bool:
-    """Whether the rank of a node's loops is higher a small step along its free rates.
+    """Tell whether the rank of a node's loops is higher a small step along its free rates.
 
     At a singular configuration the next singular value grows with the step ε, where rows are merely redundant with
     ε², the step having left the loop by that: between the two, ε^1.5 decides.

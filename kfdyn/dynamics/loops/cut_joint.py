@@ -130,7 +130,7 @@ class Cut:
         self.J, self.drift = self.read.J[:, self.rows], self.read.drift[:, self.rows]
 
     def gap(self) -> Array:
-        """How far the loops that hold positions are from closed, (B, Σr); zero for the others."""
+        """Return the gaps of the loops that hold positions, (B, Σr); zero for the others."""
         gap = np.where(self.held, self.read.gap, 0.0)
         if np.isnan(gap).any():
             gap[:, self.held] = np.concatenate(gaps(self.system, self.q), axis=-1)
@@ -145,7 +145,7 @@ class Cut:
         return self.of_rates(a) + self.drift
 
     def magnitude(self, a: Array) -> Array:
-        """How large rows may be in units of ``scale`` (B,): |J̇v| and, since Ω ≤ 1 in these units, √(a*𝓜a)."""
+        """Return a bound of rows in units of ``scale`` (B,): |J̇v| and, since Ω ≤ 1 in these units, √(a*𝓜a)."""
         return np.asarray((np.abs(self.drift) / self.scale).max(axis=-1, initial=0.0) + self.norm(a))
 
     def norm(self, a: Array) -> Array:
@@ -159,7 +159,7 @@ class Cut:
 
     @property
     def ranked(self) -> Ranked:
-        """How many of the rows are independent, where this was first asked."""
+        """The number of independent rows, where this was first asked."""
         if self._ranked is None:
             column = column_units(self.system, self.q, self.read)
             self._ranked = Ranked.of(self.J, row_units(self.system)[self.rows], column)

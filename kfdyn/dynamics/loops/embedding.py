@@ -148,7 +148,7 @@ def rotor_forces(node: Node, free: Freedom, R: Array) -> Array:
 
 
 def node_of_body(system: System, body: int) -> int:
-    """Which node of ``as_estimation(system, q)`` a body is part of."""
+    """Return the node of ``as_estimation(system, q)`` that a body is part of."""
     return next(i for i, node in enumerate(plan(system).nodes) if body in node.bodies)
 
 

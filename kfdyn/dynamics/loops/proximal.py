@@ -38,7 +38,7 @@ HARDEST = 1e-10
 
 
 class _Settling:
-    """When to stop: what is left to change is told from the ratio of successive changes, and the rows must hold.
+    """Stopping rule: the ratio of successive changes tells what is left to change, and the rows must hold.
 
     Rows that are nearly dependent settle by μ/(μ + σ) a sweep, σ being their smallest compliance, and long before the
     accelerations do.
@@ -54,11 +54,11 @@ class _Settling:
 
     @property
     def slow(self) -> bool:
-        """Whether the last sweep left more than a third of what there was to change."""
+        """True if the last sweep left more than a third of what there was to change."""
         return len(self.changes) > 1 and self.changes[-1] > 0.3 * self.changes[-2]
 
     def over(self, change: Array, a: Array) -> bool:
-        """Whether no later sweep will change a (B, nv), given what this one did, and all rows hold."""
+        """Tell whether no later sweep will change a (B, nv), given what this one did, and all rows hold."""
         return self._still(change) and self._holds(a)
 
     def _holds(self, a: Array) -> bool:

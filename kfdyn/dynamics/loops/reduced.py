@@ -83,13 +83,13 @@ def _opened(system: System, q: ArrayLike, **rates: ArrayLike | None) -> tuple[An
 
 
 def _here(system: System, q: ArrayLike) -> Expansion:
-    """What leads from the system's rates to those of all hinges at q."""
+    """Return the map from the system's rates to those of all hinges at q."""
     e = system._expansion
     return e.at(configuration(system, q)) if e.curves else e
 
 
 def _finite(system: System, expand: Callable[[Array], Array], x: Array, what: str, **given: Any) -> Array:
-    """What X makes of x; refused where that is more than a double holds."""
+    """Apply X to x; refuse a product that is more than a double holds."""
     with np.errstate(over="ignore", invalid="ignore"):
         return expect_finite(system, expand(x), what, **given)
 

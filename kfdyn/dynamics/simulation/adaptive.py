@@ -114,7 +114,7 @@ def normalised(system: System) -> Callable[[Array], Array]:
 
 @lru_cache(maxsize=16)
 def quaternions(system: System) -> NDArray[np.int64]:
-    """Where the quaternions are in q, (k, 4)."""
+    """Return where the quaternions are in q, (k, 4)."""
     ends = np.array([own_q.stop for _, own_q, _, _ in _turned(system)], np.int64)
     return ends[:, None] + np.arange(-4, 0)
 

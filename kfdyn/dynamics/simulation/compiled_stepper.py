@@ -102,18 +102,18 @@ class March:
 
     @cached_property
     def rows(self) -> int:
-        """How many motions there are."""
+        """The number of motions."""
         return math.prod(self.lead)
 
     @property
     def is_known(self) -> bool:
-        """Whether compiled code knows all forces; else Python must be asked at every stage."""
+        """True if compiled code knows all forces; else Python must be asked at every stage."""
         driven = self.driven
         known = self.law is not None or not callable(driven.torque)
         return known and not callable(driven.external_forces) and driven.hinges is None
 
     def common(self, h: float) -> tuple[Any, ...]:
-        """What both entries take first, for steps of size h."""
+        """Return the arguments that both entries take first, for steps of size h."""
         t, law, driven = self.tableau, self.law, self.driven
         feedback = law is not None and any(gain.any() for gain in law.gains)
         held, springs = law is not None and law.held, driven.stiffness.any()
@@ -141,7 +141,7 @@ class March:
         return self.law is not None and max(gain.ndim for gain in self.law.gains) == 2
 
     def system(self, h: float) -> System:
-        """What moves: with implicit steps, hinges whose dampers and springs are noise."""
+        """The system that moves: with implicit steps, dampers and springs of its hinges are noise."""
         return self.driven.damped(h) if self.method == "implicit" else self.driven.system
 
     def in_blocks(self, q: Array, v: Array, times: Array, advance: Callable[[float], None]) -> Marched:
@@ -285,7 +285,7 @@ class March:
         return Marched(q, v, every[..., 0].copy(), np.asarray(reached))
 
     def _first_block(self, q: Array, v: Array) -> Array:
-        """What the first stage is handed: the state, and no work done."""
+        """Return the input of the first stage: the state, and no work done."""
         nq, nv, t = self.driven.system.nq, self.driven.system.nv, self.tableau
         block = np.zeros((*self.lead, 1 + (len(t.stages) + 2) * nv + (len(t.moves) + 1) * nq))
         block[..., 1 + nv : 1 + 2 * nv] = v

@@ -31,7 +31,7 @@ class Driven(Motion):
 
     @property
     def mask(self) -> NDArray[np.bool_]:
-        """Which dofs are driven (nv,)."""
+        """Return which dofs are driven (nv,)."""
         mask = np.zeros(self.system.nv, dtype=bool)
         for name in self.courses:
             mask[self.system.v_slice(name)] = True

@@ -130,7 +130,7 @@ class Motion:
         return tau, self.external(t, q, v)
 
     def fitted(self, tau: Any, v: Array) -> Array:
-        """What a law gave, spread over the batch of velocities v; an array as it should be is looked at no further.
+        """Spread what a law gave over the batch of velocities v; return an array that fits as it is.
 
         Compiled code looks whether its numbers are finite.
         """

@@ -19,7 +19,7 @@ from kfdyn.multibody.parts.hinge import Coordinates
 
 
 class References(NamedTuple):
-    """What a law follows, knot by knot: q (..., k, nq), the way to the next one, v and τ (..., k, nv)."""
+    """References of a law, knot by knot: q (..., k, nq), the way to the next one, v and τ (..., k, nv)."""
 
     q: Array
     way: Array
@@ -170,7 +170,7 @@ class LinearFeedback:
 
     @property
     def reaches_all(self) -> bool:
-        """Whether every hinge that is pulled can go straight to any reference: all kinds can but custom ones."""
+        """True if every hinge that is pulled can go straight to any reference: all kinds can but custom ones."""
         hinges, start = self.system.uncoupled.places.hinges, self.system._expansion.q_start
         custom = np.array([hinge.coordinates == Coordinates.POSE and hinge.nv < 6 for hinge in hinges], bool)
         return bool(self._loose[np.repeat(custom, np.diff(start))].all())
@@ -200,7 +200,7 @@ def _of_state(x: ArrayLike, size: int, what: str) -> Array:
 
 
 def _entries_without_pull(system: System, kp: Array) -> NDArray[np.bool_]:
-    """Which entries (nq,) of q are of hinges, and of the modes of their bodies, whose error no gain looks at."""
+    """Mark the entries (nq,) of q, of hinges and of the modes of their bodies, whose error has no gain."""
     places, loose = system._expansion, np.zeros(system.nq, dtype=bool)
     pulled = np.asarray(np.atleast_2d(kp != 0).any(axis=0))
     for k in range(system.n_bodies):

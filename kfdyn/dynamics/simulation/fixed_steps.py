@@ -99,7 +99,7 @@ def step_by_step(
 
 
 def motion_of(where: tuple[int, ...]) -> str:
-    """Which motion of a batch, in words; nothing where there is one."""
+    """Name a motion of a batch; return nothing where there is one."""
     return f" of motion [{', '.join(map(str, where))}]" if where else ""
 
 

@@ -24,7 +24,7 @@ STABLE = 2.0
 
 @dataclass(frozen=True, eq=False)
 class HingeForces:
-    """What hinges do beside their linear springs and dampers: −X* μ tanh(Xv/v₀), and pushes from the limits of q.
+    """Forces of hinges beside linear springs and dampers: −X* μ tanh(Xv/v₀), and pushes from the limits of q.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What drives a system, checked, and made an equation of motion."""
+"""Check what drives a system, and make an equation of motion of it."""
 
 from __future__ import annotations
 

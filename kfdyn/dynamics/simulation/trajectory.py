@@ -17,7 +17,7 @@ ROUNDING = 32 * np.finfo(float).eps
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """What :func:`simulate` returns; time is the first axis, a batch of motions the next ones.
+    """The motion that :func:`simulate` returns; time is the first axis, a batch of motions the next ones.
 
     Indexing chooses motions of a batch: ``fan[3]``, ``fan[:10]``, ``grid[0, -1]`` are trajectories, too.
 
@@ -98,7 +98,7 @@ class Trajectory:
 
     @property
     def _rounding(self) -> float:
-        """What rounding may leave of the energies; a weight that bears on others has been added up to small heights."""
+        """Return a bound of the rounding in energies; a weight that bears on others is summed up to small heights."""
         size = _largest(self.kinetic) + _largest(self.potential) + _largest(self.work)
         if np.all(self.system.mass) and self.potential.any():  # else there is no weight
             lever = np.linalg.norm(center_of_mass(self.system, self.q[0]), axis=-1).max(initial=0.0)
@@ -133,7 +133,7 @@ class Trajectory:
 
     @property
     def _is_held(self) -> bool:
-        """Whether some root hinge, or a loop, passes forces of the world on to what moved."""
+        """True if some root hinge, or a loop, passes forces of the world on to what moved."""
         tree = self.system.pattern.open_tree  # of bodies that bend, too
         roots = (body.hinge for body, parent in zip(tree.bodies, tree.parent) if parent < 0)
         held = any(None in (loop.frame_a, loop.frame_b) for loop in self.system.loops)

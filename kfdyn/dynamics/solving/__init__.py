@@ -1,1 +1,1 @@
-"""How a quantity is solved: states, kernels and explanations, kinds of systems."""
+"""Solving a quantity: states, kernels and explanations, kinds of systems."""

@@ -184,7 +184,7 @@ def moved_by(system: System, dofs: NDArray[np.int64]) -> list[int]:
 
 
 def told_place(where: tuple[int, ...]) -> str:
-    """Where in the caller's q a state is, in words; nothing where there is one."""
+    """Name the place of a state in the caller's q; return nothing where there is one."""
     return f" (at q[{', '.join(map(str, where))}])" if where else ""
 
 
@@ -201,7 +201,7 @@ def hinges_without_inertia(system: System, bodies: list[int], where: tuple[int, 
 
 
 def _outboard(system: System, body: int) -> NDArray[np.bool_]:
-    """Which bodies (n_bodies,) are the body or outboard of it."""
+    """Mark the bodies (n_bodies,) that are the body or outboard of it."""
     outboard = np.zeros(system.n_bodies, dtype=bool)
     outboard[body] = True
     for k in system.layout.order:

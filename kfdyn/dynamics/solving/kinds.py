@@ -1,4 +1,4 @@
-"""What kinds of systems do in a way of their own: a kind has modules, whose functions are looked up by name.
+"""Ways that kinds of systems have of their own: a kind has modules, whose functions are looked up by name.
 
 No quantity lists the kinds of systems, and no kind the quantities. A function of a kind's modules that is called
 

@@ -30,7 +30,7 @@ class BoundaryValueSolution(NamedTuple):
 
 
 class BoundaryValueResidual(NamedTuple):
-    """How far each equation is from holding, relative to its largest term; one number for each batch entry.
+    """Residual of each equation, relative to its largest term; one number for each batch entry.
 
     ``state`` is (6.1)-(6.2), ``costate`` (6.3)-(6.4), ``output`` (6.5).
     """
@@ -98,7 +98,7 @@ class BoundaryValueProblem:
 
     @cached_property
     def observed(self) -> NDArray[np.bool_]:
-        """Where T is given, (Σm_k,)."""
+        """Return where T is given, (Σm_k,)."""
         return np.logical_not(np.isnan(self.T).any(axis=tuple(range(self.T.ndim - 1))))
 
     @cached_property

@@ -144,7 +144,7 @@ def causes_of_outputs(ss: StateSpace, T: ArrayLike) -> AccelerationCauses:
 
 @dataclass(frozen=True, eq=False)
 class Responses:
-    """What one input at one node does to the acceleration of another: R86 (10.2)-(10.3) element by element.
+    """The effect of one input at one node on the acceleration of another: R86 (10.2)-(10.3) element by element.
 
     With k⁻ the outboard side of hinge k, k⁺ its inboard side, and i outboard of k::
 

@@ -35,7 +35,7 @@ class Batch(NamedTuple):
 
 
 def is_system(system: Any) -> bool:
-    """Whether it is a system, of whichever kind."""
+    """Tell whether it is a system, of whichever kind."""
     return hasattr(system, "without_loops") and not isinstance(system, type)
 
 
@@ -173,7 +173,7 @@ def filled(out: Any, answer: Array) -> Array:
 
 
 def _overlaps_itself(out: Array) -> bool:
-    """Whether some entries may be the same memory: an axis does not step over all that the smaller steps reach."""
+    """Tell whether entries may share memory: an axis does not step over all that the smaller steps reach."""
     if not out.size:
         return False
     reach = out.itemsize

@@ -179,11 +179,11 @@ class Kernel:
         return self._model(system)
 
     def _is_beyond(self, served: Kernel, system: System) -> bool:
-        """Whether a system with couplings has more dofs than this serves."""
+        """Tell whether a system with couplings has more dofs than this serves."""
         return self.most is not None and "tree" not in served._kind and system.nv > self.most
 
     def other(self, system: System) -> Callable[..., Any] | None:
-        """What answers for a kind of system that no compiled code serves; None leaves it to the explanation."""
+        """Return the answer for a kind of system without compiled code; None leaves it to the explanation."""
         return self.otherwise
 
     def of_open_tree(self, system: System, *arguments: Any) -> Any:
@@ -228,7 +228,7 @@ class Kernel:
         return self._unsolved(system, *arguments)
 
     def _unsolved(self, system: Any = None, *arguments: Any) -> Any:
-        """What the compiled function for one state calls where it has no answer."""
+        """Answer one state for which the compiled function has no answer."""
         served = self.variants.get(getattr(system, "kind", ""))
         if served is not None and served is not self and not self._is_beyond(served, system):
             found = served.one(system, *arguments)
@@ -264,7 +264,7 @@ class Kernel:
     def _rows(
         self, system: System, served: Kernel | None, arguments: tuple[Any, ...], out: Any, explain: Explain | None
     ) -> Any:
-        """What is left where one state has no answer."""
+        """Answer rows by the kernel of their kind, by code without a kernel, or by the explanation."""
         if served is None or self._is_beyond(served, system):
             expect_system(system)
             if self.ignores_loops and system.without_loops is not system:
@@ -411,7 +411,7 @@ def _entry_for(kind: str, module: Any, name: str) -> Any:
 
 
 def _told(answers: Answers, out: Any) -> Any:
-    """What callers get: the one array, or all; the caller's own where there are some."""
+    """Return the results to a caller: the one array, or all; the caller's own where given."""
     if out is not None:
         return out
     return answers[0] if len(answers) == 1 else answers
@@ -431,7 +431,7 @@ def unanswered(fine: bool, *answers: Array) -> NDArray[np.bool_]:
 
 
 def _is_batch(entry: Entry, arrays: tuple[Any, ...]) -> bool:
-    """Whether the results have batch axes; without them it is one state, which no code of a system's own is for."""
+    """Tell whether the results have batch axes; without them it is one state."""
     results = entry.results
     return bool(arrays[-len(results)].ndim > len(results[0].tail))
 
@@ -444,7 +444,7 @@ def _contiguous(x: Any) -> Any:
 
 
 def known(status: int) -> bool:
-    """Whether an entry has answered all rows; arrays that it cannot take are a mistake of ours, never an answer."""
+    """Tell whether an entry has answered all rows; raise for arrays that it cannot take, a mistake of ours."""
     if status < 0:
         raise AssertionError(f"an entry does not take arrays that were checked ({status})")
     return status == FINE

@@ -56,7 +56,7 @@ class Layout(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """What robots of one topology differ in, as a :class:`Layout` has it, each with a leading axis for the robots."""
+    """Numbers in which robots of one topology differ, as in :class:`Layout`, each with a leading axis for robots."""
 
     mass: Array
     com: Array

@@ -46,7 +46,7 @@ def link_table(layout: Layout, index: dict[str, Index]) -> dict[str, Array]:
 
 
 def own_numbers(layout: Layout | Numbers, index: dict[str, Index], S: Array) -> dict[str, Array]:
-    """What robots of one topology may differ in, (..., n, size) by name, in frames S (n + 1, 3, 3).
+    """Return the numbers in which robots of one topology may differ, (..., n, size) by name, in frames S (n + 1, 3, 3).
 
     Masses, mass centres, moments of inertia, positions and rotors of the layout may have leading axes.
     """

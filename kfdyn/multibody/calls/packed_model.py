@@ -61,7 +61,7 @@ def numbered(layout: Layout, turned: bool) -> tuple[dict[str, Index], Index]:
 
 
 def _kinds(layout: Layout) -> Index:
-    """What each hinge is: REVOLUTE, SLIDE, SCREWS, BALL or POSE."""
+    """Return the kind of each hinge: REVOLUTE, SLIDE, SCREWS, BALL or POSE."""
     single = np.diff(layout.v_start) == 1
     first = np.minimum(layout.v_start[:-1], max(len(layout.screws) - 1, 0))
     screws = layout.screws[first] if len(layout.screws) else np.zeros((len(single), 6))
@@ -73,7 +73,7 @@ def _kinds(layout: Layout) -> Index:
 
 
 def close_branches(index: dict[str, Index]) -> int:
-    """Where what is outboard of each body ends, and where branches are kept; how many columns are kept in all."""
+    """Return where the outboard bodies of each body end, where branches are kept, and the number of columns kept."""
     n = len(index["parent"]) - 1
     end, column_end = np.arange(1, n + 2), index["own_end"].copy()
     for t in range(n, 0, -1):
@@ -121,7 +121,7 @@ _preparing = Lock()
 
 @dataclass(frozen=True)
 class Model:
-    """What an :class:`~kfdyn.sweeps.entry.Entry` wants of a system; ``specials`` are its own, if it has any."""
+    """The arrays of a system for an :class:`~kfdyn.sweeps.entry.Entry`; ``specials`` are its own, if it has any."""
 
     address: int
     size: int
@@ -276,7 +276,7 @@ def _left_inverses(layout: Layout) -> Array:
 
 
 def frame_of(system: System, frame: str) -> tuple[int, Index, Array, Array]:
-    """How long the path from a root to a frame is, its bodies, and the frame's place and turn in the last of them.
+    """Return the path from a root to a frame, its length and bodies, and the frame's place and turn in the last.
 
     Bodies and frames as they are in the tables, which have turned the bodies' own frames. The system, or its open tree
     if it is none, is prepared then.

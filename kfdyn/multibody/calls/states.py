@@ -87,7 +87,7 @@ class States:
         return type(self)(self.system, (len(rows),), arrays, (self, rows))
 
     def place(self, index: int) -> tuple[int, ...]:
-        """Where a state is among those that the caller gave."""
+        """Name the place of a state among those that the caller gave."""
         if self.taken_from is not None:
             whole, rows = self.taken_from
             return whole.place(int(rows[index]))

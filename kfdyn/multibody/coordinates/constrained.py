@@ -1,4 +1,4 @@
-"""What couplings and loops change of a system: its coordinates, and what has no meaning of its own."""
+"""Changes that couplings and loops make to a system: its coordinates, and members without a meaning of their own."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Constrained:
         return self._open, positions, *every
 
     def _here(self, q: ArrayLike) -> Any:
-        """What leads from rates at q to those of all hinges; q is not looked at where X is constant."""
+        """Return the map from rates at q to those of all hinges; q is not looked at where X is constant."""
         e = self._expansion
         return e.at(configuration(self, q)) if e.curves else e
 

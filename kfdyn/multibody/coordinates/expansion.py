@@ -22,7 +22,7 @@ Index = NDArray[np.int64]
 
 
 class Places(NamedTuple):
-    """Where the hinges of a system are in its vectors, as :class:`Expansion` asks: body k begins at ``q_start[k]``.
+    """Places of the hinges of a system in its vectors, for :class:`Expansion`: body k begins at ``q_start[k]``.
 
     The columns of its hinge come first, then its modes if it bends.
     """
@@ -134,7 +134,7 @@ class Expansion:
         return out
 
     def at(self, q: Array) -> Expansion:
-        """What leads from rates here to those of all hinges: itself where X is constant, else :class:`Bent`."""
+        """Return the map from rates here to those of all hinges: itself where X is constant, else :class:`Bent`."""
         return Bent(self, q) if self.curves else self
 
     def accelerations(self, v: Array | None, a: Array | None) -> Array | None:
@@ -229,7 +229,7 @@ class Expansion:
 
     @cached_property
     def reach(self) -> NDArray[np.bool_]:
-        """Which dofs of the open tree a coordinate may move, (nv_tree, nv)."""
+        """Mark the dofs of the open tree that a coordinate may move, (nv_tree, nv)."""
         may = self.constant != 0
         for row, column, _ in self.curves:
             may[row, column] = True
@@ -247,12 +247,12 @@ class Expansion:
 
     @property
     def kind(self) -> str:
-        """What compiled code makes of it: "geared" where X is constant, "curved" for polynomials, else "opaque"."""
+        """The kind that compiled code knows: "geared" where X is constant, "curved" for polynomials, else "opaque"."""
         return "geared" if not self.curves else "curved" if self.is_polynomial else "opaque"
 
     @property
     def is_polynomial(self) -> bool:
-        """Whether all curves, if there are any, are polynomials."""
+        """True if all curves, if there are any, are polynomials."""
         return all(curve.coefficients is not None for _, _, curve in self.curves)
 
     def polynomials(self) -> Polynomials:
@@ -493,7 +493,7 @@ class Bent(Expansion):
 
 
 class _Kept:
-    """Which columns of the open tree a coupled system keeps: all but those of hinges that follow."""
+    """Columns of the open tree that a coupled system keeps: all but those of hinges that follow."""
 
     def __init__(self, tree_start: Index, coupled: Index, follow: Index) -> None:
         kept, plain = np.ones((2, int(tree_start[-1])), dtype=bool)

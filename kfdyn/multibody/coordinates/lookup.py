@@ -1,4 +1,4 @@
-"""Where hinges, bodies and frames of a system are, by their names; and springs and modes, if it bends."""
+"""Find hinges, bodies and frames of a system by their names; and springs and modes, if it bends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kfdyn.multibody.parts.system_validation import hint
 
 
 class Lookup:
-    """What a system finds by names."""
+    """Lookup of hinges, bodies and frames by name."""
 
     __slots__ = ()
 
@@ -29,13 +29,13 @@ class Lookup:
     _hinge: dict[str, int]
 
     def v_slice(self, hinge: str) -> slice:
-        """Where the named hinge sits in v, a and tau."""
+        """Return where the named hinge sits in v, a and tau."""
         k = self._own(hinge, "v")
         start = int(self._expansion.v_start[k])
         return slice(start, start + self._expansion.places.hinges[k].nv)
 
     def q_slice(self, hinge: str) -> slice:
-        """Where the named hinge sits in q."""
+        """Return where the named hinge sits in q."""
         k = self._own(hinge, "q")
         start = int(self._expansion.q_start[k])
         return slice(start, start + self._expansion.places.hinges[k].nq)
@@ -71,22 +71,22 @@ class Lookup:
 
 
 class FlexibleLookup(Lookup):
-    """What a system that bends finds by names: springs and modes, too."""
+    """Lookup by name in a system that bends: springs and modes, too."""
 
     springs: dict[str, str]
     modes: NDArray[np.int64]
     attached: Mapping[str, tuple[int, Any]]
 
     def q_slice(self, hinge: str) -> slice:
-        """Where the named hinge sits in q, or the spring ``hinge/spring`` of a flexible joint."""
+        """Return where the named hinge sits in q, or the spring ``hinge/spring`` of a flexible joint."""
         return self.mode_slice(self.springs[hinge]) if hinge in self.springs else super().q_slice(hinge)
 
     def v_slice(self, hinge: str) -> slice:
-        """Where the named hinge sits in v, a and tau, or the spring ``hinge/spring`` of a flexible joint."""
+        """Return where the named hinge sits in v, a and tau, or the spring ``hinge/spring`` of a flexible joint."""
         return self.mode_slice(self.springs[hinge], True) if hinge in self.springs else super().v_slice(hinge)
 
     def mode_slice(self, body: str, velocity: bool = False) -> slice:
-        """Where the modes of a body sit in q, or in v."""
+        """Return where the modes of a body sit in q, or in v."""
         k, e = self.body_index(body), self._expansion
         end = int((e.v_start if velocity else e.q_start)[k + 1])
         return slice(end - int(self.modes[k]), end)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Opened:
-    """What every kind of system does its own way; here, that of a tree.
+    """Members that each kind of system has in its own way; here those of a tree.
 
     A function that asks for these need not know the kind: :class:`.constrained.Constrained` overrides what couplings
     and loops change, :class:`~kfdyn.FlexibleSystem` what bodies that bend do.
@@ -67,7 +67,7 @@ class Opened:
 
     @property
     def is_curved(self) -> bool:
-        """Whether hinges follow others by functions, so that X depends on q."""
+        """True if hinges follow others by functions, so that X depends on q."""
         return bool(self._expansion.curves)
 
     def narrowed(self, q: ArrayLike, J: Array, squared: bool = False) -> Array:
@@ -91,7 +91,7 @@ class Opened:
         return difference(self.coordinates, q, q2)
 
     def listed(self, what: str) -> str:
-        """What stands in q or v, as the end of an error; hinges are told by :meth:`Lookup.q_slice`."""
+        """Describe the entries of q or v, for the end of an error; :meth:`Lookup.q_slice` tells hinges."""
         return ""
 
     @property
@@ -101,7 +101,7 @@ class Opened:
 
     @property
     def elastic(self) -> NDArray[np.bool_]:
-        """Which entries of v are rates of modes, (nv,): none."""
+        """Mark the entries of v that are rates of modes, (nv,): none."""
         return np.zeros(self.nv, dtype=bool)
 
     def modal_forces(self, x: Array) -> Array:
@@ -114,7 +114,7 @@ class Opened:
 
     @property
     def sizes(self) -> Array:
-        """How far each coordinate goes before the geometry is another one, (nv,): a radian or a metre."""
+        """The change of each coordinate that makes another geometry, (nv,): a radian or a metre."""
         return np.ones(self.nv)
 
     @property

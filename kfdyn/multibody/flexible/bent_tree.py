@@ -156,7 +156,7 @@ class BentTree:
         return Frame(name, frame.rotation, np.zeros(3))
 
     def mode_slice(self, k: int, velocity: bool = False) -> slice:
-        """Where the modes of body k are in q, or in v."""
+        """Return where the modes of body k are in q, or in v."""
         end = int((self.places.v_start if velocity else self.places.q_start)[k + 1])
         return slice(end - int(self.modes[k]), end)
 
@@ -180,7 +180,7 @@ class BentTree:
         return q
 
     def mode_sizes(self, k: int) -> Array:
-        """What each mode of body k is when it displaces a point by the body's length, (n,): the unit it is large in."""
+        """Return the size of each mode of body k that displaces a point by the body's length, (n,): its unit."""
         body = self.flexible[self.body_names[k]]
         most = np.abs(body.shapes).max(axis=(0, 1))
         return np.asarray((float(np.abs(body.points).max()) or 1.0) / np.where(most > 0, most, 1.0))
@@ -231,7 +231,7 @@ class BentTree:
         return out
 
     def _attachments(self) -> list[tuple[slice, int, Shape]]:
-        """Where each attachment is in v of the tree, the body it is on, its shape."""
+        """Return the place of each attachment in v of the tree, its body, its shape."""
         h = len(self.v_of_hinges)
         return [(slice(h + 6 * i, h + 6 * i + 6), k, shape) for i, (k, shape) in enumerate(self.attached.values())]
 

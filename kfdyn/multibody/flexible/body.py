@@ -74,7 +74,7 @@ SMALL = 1e-9  # of what is compared, below which it is rounding
 
 
 class Shape(NamedTuple):
-    """How the modes move one point: ``place`` + Ψη + ½η*Bη, turned by the rotation vector Π_ω η.
+    """The motion of one point by the modes: ``place`` + Ψη + ½η*Bη, turned by the rotation vector Π_ω η.
 
     ``place`` (3,), ``shift`` Ψ (3, n), ``turn`` Π_ω (3, n), ``bend`` B (3, n, n): the quadratic shortening.
     """
@@ -212,7 +212,7 @@ class FlexibleBody:
 
     @property
     def weights(self) -> Array:
-        """What each point weighs in sums, (N,): its mass, or its row of the mass matrix."""
+        """The weight of each point in sums, (N,): its mass, or its row of the mass matrix."""
         return self.mass if self.mass.ndim == 1 else np.asarray(self.mass.sum(axis=1))
 
     @property
@@ -235,7 +235,7 @@ class FlexibleBody:
 
     @property
     def _slack(self) -> float:
-        """How near to a point is at the point."""
+        """Return the distance below which two points are one."""
         return SMALL * float(np.abs(self.points).max())
 
     @cached_property

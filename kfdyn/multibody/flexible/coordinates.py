@@ -73,7 +73,7 @@ class FlexibleCoordinates(FlexibleLookup):
 
     @property
     def is_curved(self) -> bool:
-        """Whether hinges follow others by functions, so that X of the couplings depends on q."""
+        """True if hinges follow others by functions, so that X of the couplings depends on q."""
         return bool(self._expansion.curves)
 
     def opened(self, q: ArrayLike, **rates: ArrayLike | None) -> tuple[Any, ...]:
@@ -118,6 +118,6 @@ class FlexibleCoordinates(FlexibleLookup):
         return checked(self, x, (size,), what)
 
     def listed(self, what: str) -> str:
-        """What stands in q or v, as the end of an error."""
+        """Describe the entries of q or v, for the end of an error."""
         names = self.dof_names if what != "q" else self.hinge_names
         return ": " + ", ".join(names[:12]) + (" …" if len(names) > 12 else "")

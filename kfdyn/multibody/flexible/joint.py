@@ -19,7 +19,7 @@ from kfdyn.multibody.parts.series_elastic import FlexibleJoint
 
 
 class Motor(FlexibleBody):
-    """What is between the gear and the link of a flexible joint: no mass, and a spring about the hinge's own screw.
+    """The joint between the gear and the link of a flexible joint: no mass, and a spring about the hinge's own screw.
 
     A mode turns what is attached by exp(Π_ω δ), for one axis without any approximation; so this is the node of one
     more state that THEORY section 17 asks for, and everything that serves modes serves it.

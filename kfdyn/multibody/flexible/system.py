@@ -129,7 +129,7 @@ class FlexibleSystem(FlexibleCoordinates):
         return self
 
     def _index(self) -> None:
-        """Where hinges and modes stand in q and v, and what they are called."""
+        """Return the places of hinges and modes in q and v, and their names."""
         e, bent = self._expansion, self.bent
         self.nq, self.nv, self.q_start, self.v_start = e.nq, e.nv, e.q_start, e.v_start
         self.hinge_q, self.hinge_v = (np.where(e.has_own, size, 0) for size in (bent.hinge_q, bent.hinge_v))
@@ -187,7 +187,7 @@ class FlexibleSystem(FlexibleCoordinates):
 
     @cached_property
     def kind(self) -> str:
-        """What compiled code makes of it; it has none for couplings, nor for noise that joins hinges to other dofs."""
+        """The kind that compiled code knows; none for couplings, nor for noise that joins hinges to other dofs."""
         if self.loops or self.couplings:
             return "looped" if self.loops else "coupled flexible"
         if self.noise is None:
@@ -197,12 +197,12 @@ class FlexibleSystem(FlexibleCoordinates):
 
     @property
     def places(self) -> Places:
-        """Where hinges, and behind them modes, are in q and v of :attr:`uncoupled`."""
+        """Return the places of hinges, and of modes behind them, in q and v of :attr:`uncoupled`."""
         return self.bent.places
 
     @property
     def constraints(self) -> str:
-        """What makes it no rigid tree, in words."""
+        """The reason why it is no rigid tree, in words."""
         counts = ((len(self.couplings), "coupling"), (len(self.loops), "loop"))
         return "flexible bodies" + "".join(f" and {n} {what}{'s' * (n > 1)}" for n, what in counts if n)
 
@@ -275,7 +275,7 @@ class FlexibleSystem(FlexibleCoordinates):
 
     @property
     def elastic(self) -> NDArray[np.bool_]:
-        """Which entries of v are rates of modes, (nv,)."""
+        """Mark the entries of v that are rates of modes, (nv,)."""
         mask = np.ones(self.nv, dtype=bool)
         mask[self.v_of_hinges] = False
         return mask
@@ -298,7 +298,7 @@ class FlexibleSystem(FlexibleCoordinates):
 
     @property
     def sizes(self) -> Array:
-        """How far each coordinate goes before the geometry is another one, (nv,), whatever its unit.
+        """The change of each coordinate that makes another geometry, (nv,), whatever its unit.
 
         A mode's unit is that of its shape: with a modal mass of 1, the modes of a light beam are tiny numbers.
         """

@@ -37,7 +37,7 @@ CONSISTENT = 1e-6
 
 
 def gaps(system: System, q: ArrayLike) -> list[Array]:
-    """How far each loop is from closed, (..., r) each; without rows where a loop holds rates alone."""
+    """Return the gap of each loop, (..., r) each; without rows where a loop holds rates alone."""
     every = loop_readings(system, np.asarray(q, float)).gap
     out = []
     for loop, own in zip(system.loops, loop_slices(system)):
@@ -90,13 +90,13 @@ class Ranked(NamedTuple):
 
     @classmethod
     def of(cls, J: Array, row: Array, column: Array) -> Ranked:
-        """Of rows J (B, r, m) in given units."""
+        """Decompose rows J (B, r, m) in given units."""
         U, s, Vt = np.linalg.svd(J / row[:, None] / column[:, None], full_matrices=True)
         return cls(row, column, U, s, Vt, (s > RANK).sum(axis=1))
 
     @classmethod
     def at(cls, system: System, q: Array, positions_only: bool = False) -> Ranked:
-        """Of all loops of a system in configurations (B, nq); ``positions_only`` as for :func:`constraint_jacobian`."""
+        """Decompose the rows of all loops at q (B, nq); ``positions_only`` as for :func:`constraint_jacobian`."""
         read = loop_readings(system, q)
         held = rows_that_hold_positions(system) if positions_only else slice(None)
         row, column = row_units(system), column_units(system, q, read)
@@ -104,7 +104,7 @@ class Ranked(NamedTuple):
 
     @property
     def kept(self) -> NDArray[np.bool_]:
-        """Which singular values (B, k) count, k being the highest rank."""
+        """Return which singular values (B, k) count, k being the highest rank."""
         return np.arange(self.rank.max(initial=0)) < self.rank[:, None]
 
     def independent(self) -> Array:
@@ -154,12 +154,12 @@ class Ranked(NamedTuple):
 
 
 def row_units(system: System) -> Array:
-    """What rates of all loops' rows are large or small to, (Σr,): a radian, or the size of their loop."""
+    """Return the units of rates of all loops' rows, (Σr,): a radian, or the size of their loop."""
     return loop_tables(system).units
 
 
 def column_units(system: System, q: Array, read: LoopReadings) -> Array:
-    """How far unit rates of all coordinates (B, nv) move rows in their units if nothing cancels; 1 where not at all."""
+    """Return how far unit rates (B, nv) move rows in their units if nothing cancels; 1 where not at all."""
     made_of = system.without_loops.narrowed(q, read.made_of, squared=True)
     unit = np.sqrt((made_of / row_units(system)[:, None] ** 2).max(axis=-2, initial=0.0))
     return np.where(unit > 0, unit, 1.0)
@@ -171,7 +171,7 @@ def constraint_drift(system: System, q: ArrayLike, v: ArrayLike) -> Array:
 
 
 def rows_that_hold_positions(system: System) -> NDArray[np.bool_]:
-    """Which rows (Σr,) belong to loops that hold positions, and not rates alone."""
+    """Mark the rows (Σr,) of loops that hold positions, and not rates alone."""
     return np.concatenate([np.zeros(0, bool), *([loop.holds_positions] * len(loop.rows) for loop in system.loops)]) > 0
 
 
@@ -254,7 +254,7 @@ def expect_closed(system: System, q: Array) -> None:
 
 
 def gap_units(system: System, q: Array) -> Array:
-    """What gaps of all loops' rows are small or large to, (..., Σr): a radian, or the size of the mechanism at q.
+    """Return the units of gaps of all loops' rows, (..., Σr): a radian, or the size of the mechanism at q.
 
     The size is how far ends of loops are from the origin, and bodies and frames from those they are fixed to.
     """
@@ -300,7 +300,7 @@ def plain_step(system: System) -> Step:
 
 
 def loop_slices(system: System) -> Iterator[slice]:
-    """Where each loop's rows are among all."""
+    """Return where each loop's rows are among all."""
     at = 0
     for loop in system.loops:
         yield slice(at, at + len(loop.rows))

@@ -101,7 +101,7 @@ class Loop:
 
     @property
     def holds_positions(self) -> bool:
-        """Whether it closes on positions, and not on rates alone."""
+        """True if it closes on positions, and not on rates alone."""
         return self.anchor is not None or (self.frame_a is not None and self.frame_b is not None)
 
     def moves_with(self, frame: str) -> str:

@@ -27,7 +27,7 @@ LOOP_ROWS = Kernel("kfdyn.multibody.recursions.loops.loop_readings", "LOOP_ROWS"
 
 
 class LoopReadings(NamedTuple):
-    """What the rows of all loops say of states.
+    """Readings of the rows of all loops at some states.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class LoopReadings(NamedTuple):
 
 
 class LoopTables(NamedTuple):
-    """What entries with loops take: rows, loops, ``loop_table``, ``row_table``; and ``ends`` (..., loops, 26).
+    """Arguments of entries with loops: rows, loops, ``loop_table``, ``row_table``; and ``ends`` (..., loops, 26).
 
     ``units`` (Σr,) are what rates of rows are large or small to: a radian, or the size of their loop.
     """
@@ -94,7 +94,7 @@ def _row(loop: Loop, row: int) -> tuple[int, int, int, int]:
 
 
 def _size(tree: System, loop: Loop) -> float:
-    """How large a loop is: its longest link, or the farthest mass of one; of a loop without any, its system.
+    """Return the size of a loop: its longest link, or the farthest mass of one; without any, that of its system.
 
     Where the loop begins in the body (or the world) that carries all of it does not count.
     """
@@ -124,7 +124,7 @@ def _length(x: Array) -> float:
 
 
 def _spread(tree: System, k: int) -> float:
-    """How far the mass of a body is from its hinge, in the mean."""
+    """Return the mean distance of a body's mass from its hinge."""
     inertia = np.asarray(tree.bodies[k].inertia)
     mass = float(inertia[5, 5])
     return math.sqrt(0.5 * float(np.trace(inertia[:3, :3])) / mass) if mass > 0 else 0.0

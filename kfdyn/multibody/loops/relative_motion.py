@@ -1,4 +1,4 @@
-"""How one end of a loop moves against the other: the rows of its rates, and how far it is from closed."""
+"""Motion of one end of a loop against the other: the rows of its rates, and its gap."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _universal(i: int, R: Array, w: Array, of_a: Array, of_b: Array, drift: Arra
 
 
 def gap(loop: Loop, a: Pose, b: Pose) -> Array:
-    """How far a loop is from closed, (..., r): metres, and radians that turn a's axes into b's."""
+    """Return the gap of a loop, (..., r): metres, and radians that turn a's axes into b's."""
     Rt = np.swapaxes(a.rotation, -1, -2)
     out = np.zeros((*np.broadcast_shapes(a.position.shape[:-1], b.position.shape[:-1]), 6))
     out[..., 3:] = _turn(Rt, b.position - a.position)

@@ -1,1 +1,1 @@
-"""What a system is made of: bodies, hinges, rotors, couplings."""
+"""Parts of a system: bodies, hinges, rotors, couplings."""

@@ -168,7 +168,7 @@ class Coupling:
 
     @property
     def is_selection(self) -> bool:
-        """Whether its coordinates are the positions of the hinges they are named after."""
+        """True if its coordinates are the positions of the hinges they are named after."""
         if self.curves:
             return True
         r = self.X.shape[1]

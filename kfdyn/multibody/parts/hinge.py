@@ -24,7 +24,7 @@ RANK_TOLERANCE = 1e-8
 
 
 class Coordinates(IntEnum):
-    """How a hinge's entries of q are to be read."""
+    """The meaning of a hinge's entries of q."""
 
     SCREWS = 0  # one number per screw of the succession
     BALL = 1  # a unit quaternion (x, y, z, w)

@@ -1,4 +1,4 @@
-"""What a system was read from, so that others can be asked about the same robot."""
+"""The file that a system was read from, so that peers can be asked about the same robot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a system is made of, checked: bodies and their order, names, frames, couplings, loops."""
+"""Check the parts of a system: bodies and their order, names, frames, couplings, loops."""
 
 from __future__ import annotations
 

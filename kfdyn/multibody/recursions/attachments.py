@@ -24,7 +24,7 @@ class Carried(NamedTuple):
 
 
 def carried_frame(bending, body, turn=lambda x: x):
-    """Where the modes have a frame; Π of them is kept, each column ``turn``-ed to the axes it is wanted in.
+    """Return the frame that modes carry; keep its Π, each column ``turn``-ed to the axes it is wanted in.
 
     With θ = Π_ωη the frame is turned by exp(θ~), whose angular velocity is J_l θ̇ in the body's axes.
     """

@@ -84,7 +84,7 @@ class BodyFrames(Workspace):
         self.rows_of_H = SCREW.rows(self.H)
 
     def prepare_sines(self):
-        """Of one row, those of several hinges side by side; else each is computed where it is first looked at."""
+        """Compute sines of several hinges of one row side by side; others are computed where they are first needed."""
         if self.robot.alone:
             sines(self.robot, self.row, self._put_sine)
 

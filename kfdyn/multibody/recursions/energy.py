@@ -34,7 +34,7 @@ class Placed(Swept):
         clear(self.place_memory, PLACE.width)
 
     def place_of(self, body):
-        """Where a body's origin is, kept for its children."""
+        """Return the place of a body's origin, and keep it for its children."""
         x = self.places[body.parent].x + self.bodies[body.t].l
         self.places[body.t].x = x
         return x

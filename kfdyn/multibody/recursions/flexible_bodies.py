@@ -38,7 +38,7 @@ class Bending:
 
     @staticmethod
     def size(robot):
-        """How many numbers it works in."""
+        """The size of the workspace, in numbers."""
         return 5 * robot.most + robot.rows
 
     def flex(self, body):

@@ -1,4 +1,4 @@
-"""What is read off an outward sweep along a frame's path from the root: its Jacobian, its pose, its motion.
+"""Readings of an outward sweep along a frame's path from the root: its Jacobian, its pose, its motion.
 
 ``path`` holds the bodies of the path, ``arm`` (3,) is where the frame is in the last of them, ``turn`` (9,) how it is
 turned there.

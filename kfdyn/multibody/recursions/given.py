@@ -1,4 +1,4 @@
-"""What recursions over a robot are given, by name and shape, and rows in which some of it is something else."""
+"""Arguments of recursions over a robot, by name and shape, and rows in which some of them differ."""
 
 from kfdyn.multibody.recursions.robot import soundness
 from kfdyn.sweeps.entry import Given

@@ -112,7 +112,7 @@ def children(robot, body):
 
 
 def known(robot):
-    """Whether the robot's numbers are Python's own while code is written: then its loops are, too."""
+    """True if the robot's numbers are Python's own while code is written: then its loops are, too."""
     return tracing.builder is not None and isinstance(robot.n, int)
 
 
@@ -131,12 +131,12 @@ def screw_of(robot, i):
 
 
 def quaternion_of(body):
-    """Where the quaternion of a ball or of a pose is in q: the position comes first."""
+    """Return where the quaternion of a ball or of a pose is in q: the position comes first."""
     return body.q + where(body.kind == POSE, 3, 0)
 
 
 def soundness(own=lambda robot, i: i):
-    """What looks at rows first … last of q: they are finite, and quaternions of unit length; q_i is at ``own(i)``."""
+    """Return the check of rows first … last of q: finite, and quaternions of unit length; q_i is at ``own(i)``."""
 
     def is_sound(robot, row, q, first, last, width):
         fine = local(finite(q, first * width, last * width))

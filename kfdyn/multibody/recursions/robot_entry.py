@@ -1,4 +1,4 @@
-"""Where recursions over a robot work: bodies and rows of H as the outward sweep leaves them, and what else they keep.
+"""Workspace of recursions over a robot: bodies and rows of H as the outward sweep leaves them, and what else they keep.
 
 Also what most of them are given, and how an entry is made of one.
 """
@@ -30,7 +30,7 @@ class RobotEntry(Entry):
 
 
 class Reached:
-    """What an outward sweep has filled: ``bodies`` of a robot, and ``rows_of_H``."""
+    """Results of an outward sweep: ``bodies`` of a robot, and ``rows_of_H``."""
 
     def one_row(self, body, kind):
         """The row of H of a hinge of one dof; what is 0 in it is known to be, and no sum or product has it."""

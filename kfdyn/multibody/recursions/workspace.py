@@ -14,7 +14,7 @@ class Workspace(workspace.Workspace):
 
     @classmethod
     def size(cls, robot, row=None):
-        """How many numbers it takes, those included that no layout names."""
+        """The size, in numbers, including those that no layout names."""
         return cls(robot, row, Nowhere()).taken
 
     @classmethod

@@ -159,7 +159,7 @@ def _flat(x: Array) -> Array:
 
 
 def _change(base: System, q: Array, changes: tuple[Array, ...], sizes: tuple[Array, ...]) -> float:
-    """How much velocities change, as part of what they are sums of, in the metric 𝓜."""
+    """Return the change of velocities relative to the sums that they are, in the metric 𝓜."""
     change = sum(kinetic_energy(base, q, x) for x in changes)
     size = sum(kinetic_energy(base, q, x) for x in sizes)
     with np.errstate(invalid="ignore", divide="ignore"):

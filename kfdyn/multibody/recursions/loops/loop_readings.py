@@ -1,4 +1,4 @@
-"""What is read off loops: their rows and drifts, and how far they are from closed."""
+"""Readings of loops: their rows, drifts and gaps."""
 
 from kfdyn.multibody.recursions.given import Q, V
 from kfdyn.multibody.recursions.hinges import zeros
@@ -23,7 +23,7 @@ class Readings(LoopRows):
         return {**swept, **LoopRows.layout(robot, row), "made_of": row.rows * robot.nv}
 
     def begin(self):
-        """What stays from row to row."""
+        """Prepare what stays from row to row."""
         super().begin()
         place_world(self.bodies.memory)
         clear(self.made_of, self.row.rows * self.robot.nv)
@@ -34,7 +34,7 @@ class Readings(LoopRows):
         return super().show(r, i, x, seen, size)
 
     def _put_forces(self, one, a, b):
-        """How far the rows are from closed; NaN for opposite axes, where that has no direction."""
+        """Write the gaps of the rows; NaN for opposite axes, whose gap has no direction."""
         super()._put_forces(one, a, b)
         apart, turned = b.x - a.x, loop_vars(zeros(self.robot))
         for most in if_else(one.angular == 3):

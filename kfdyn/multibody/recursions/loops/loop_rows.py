@@ -79,7 +79,7 @@ class LoopRows(Reached, Workspace):
         clear(self.seen, self.row.rows * self.robot.nv)
 
     def write(self):
-        """Where all bodies are; then loop by loop its forces, and their walk."""
+        """Write where all bodies are, then each loop's forces and their walk."""
         for body in outward(self.robot):
             self.places[body.t].x = self.places[body.parent].x + self.bodies[body.t].l
             if self.moving:

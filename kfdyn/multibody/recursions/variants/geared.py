@@ -46,7 +46,7 @@ _OWN = {"nq": "own_nq", "nv": "own_nv"}
 
 
 def coordinates(robot):
-    """What moves in the coordinates that couplings leave, as :mod:`.displacement` looks at a robot."""
+    """Return the coordinates that couplings leave, as :mod:`.displacement` looks at a robot."""
     own = {name: getattr(robot, f"own_{name}") for name in ("n", "nq", "nv", "index", "real", "screws")}
     return changed(robot, own=None, **own)
 
@@ -160,7 +160,7 @@ class Expansion:
 
 
 class Kept:
-    """What a recursion answers, kept in a workspace."""
+    """Answers of a recursion, kept in a workspace."""
 
     given = True
 
@@ -199,11 +199,11 @@ class Around(Workspace):
 
     @property
     def size(self):
-        """How many numbers both work in."""
+        """The size of both workspaces, in numbers."""
         return self.taken + self.entry.workspace.size(self.robot, self.tree)
 
     def begin(self):
-        """What stays from row to row."""
+        """Prepare what stays from row to row."""
         self.entry.workspace.start(self.robot, self.tree, self.rest)
 
     def run(self):
@@ -249,7 +249,7 @@ _is_sound = soundness(lambda robot, i: robot.columns[robot.starts[i]])
 
 
 def own(about):
-    """What is given or answered, in the coordinates that couplings leave."""
+    """Return an argument or an answer in the coordinates that couplings leave."""
     return about._replace(tail=tuple(_OWN.get(x, x) for x in about.tail), sound=about.sound and _is_sound)
 
 

@@ -44,11 +44,11 @@ class Differing(Workspace):
 
     @property
     def size(self):
-        """How many numbers both work in."""
+        """The size of both workspaces, in numbers."""
         return self.taken + self.entry.workspace.size(self.robot, self.row)
 
     def begin(self):
-        """What stays from row to row."""
+        """Prepare what stays from row to row."""
         self.entry.workspace.start(self.tree, self.row, self.rest)
 
     def run(self):
