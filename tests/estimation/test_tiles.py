@@ -143,6 +143,23 @@ def test_large_blocks_are_the_dense_oracles(noise, singular, method):
             assert (block == block.T).all()
 
 
+@pytest.mark.parametrize(("noise", "rank"), [(1.0, 60), (0.0, 60), (1e-6, 20)])
+def test_sixty_states_are_the_dense_oracles(noise, rank):
+    """With exact outputs, and with process noise of low rank."""
+    rng = np.random.default_rng(5)
+    N, n, m = 4, 60, 20
+    F, H = (np.array([random_matrix(rng, *shape) for _ in range(N)]) for shape in ((n, n), (m, n)))
+    Q = np.array([random_covariance(rng, n, rank) for _ in range(N - 1)])
+    R = noise * np.array([random_covariance(rng, m) for _ in range(N)])
+    ss = kf.StateSpace.chain(F[:-1], H, Q, R, rng.normal(size=n), random_covariance(rng, n))
+    T = rng.normal(size=N * m)
+    smooth, want = kf.bryson_frazier(kf.kalman_filter(ss, T)), dense.dense_posterior(ss, T)
+    close(smooth.filt.llf, want.llf)
+    close(smooth.x.flat, want.mean)
+    for k in range(N):
+        close(smooth.S[k], want.cov[n * k : n * (k + 1), n * k : n * (k + 1)])
+
+
 def test_a_large_model_has_the_same_score_as_differences():
     ss, T = ragged(2, 1.0, False)
     g = kf.score(ss, T)
