@@ -199,12 +199,14 @@ def run(quick: bool = False) -> Report:
             "and statsmodels stops by its own tolerance.",
             "NumPy: the covariance filter in ten lines, which keeps no covariance. statsmodels: its compiled loops, "
             "tolerance 0, with smoothed states and their covariances.",
-            "dynamax: its filter and smoother under jax.jit, doubles, one thread.",
+            "dynamax: its filter and smoother under jax.jit, doubles, one thread. On a busy machine threads that XLA "
+            "and BLAS start nevertheless may make a peer's time many times as long, as where n is 36 and 64.",
             "Means: filter and smoothed means. The engine keeps P, P⁺, D, its factor and G of every step, and looks at "
             "what rounding has cost.",
             "Share: operations of the engine (3n³ + 3n²m + 3nm² + m³/3, and 6n³ + 7n²m + 2nm² for the smoother) in "
             "that time, beside n×n products by NumPy's dgemm; of the filter, and with covariances.",
-            "One thread; shortest processor time, peers taking turns, after means, covariances and likelihood agreed.",
+            "One thread; shortest processor time, peers taking turns, after means, covariances and likelihood agreed; "
+            "each row is one run.",
         ],
         numbers,
     )
