@@ -46,26 +46,10 @@ def beside(blind: Array) -> Array:
 
 def scaled(H: Array) -> tuple[Array, Array, Array]:
     """Eigenvalues and vectors of an information scaled to unit diagonal, and the scales."""
-    scale = _scale(H)
+    scale = np.sqrt(np.maximum(np.abs(np.diagonal(H)), 1e-12 * np.abs(np.diagonal(H)).max(initial=0.0)))
+    scale = np.where(scale > 0.0, scale, 1.0)
     values, vectors = np.linalg.eigh(H / np.outer(scale, scale))
     return values, vectors, scale
-
-
-def within(H: Array, V: Array) -> tuple[Array, Array]:
-    """Eigenvalues of an information scaled to unit diagonal, along the columns of V, and directions that have them.
-
-    A direction c has c*Hc = its eigenvalue; which basis V is does not matter.
-    """
-    scale = _scale(H)
-    U = np.linalg.qr(V * scale[:, None])[0]
-    values, vectors = np.linalg.eigh(U.T @ (H / np.outer(scale, scale)) @ U)
-    return values, U @ vectors / scale[:, None]
-
-
-def _scale(H: Array) -> Array:
-    sizes = np.abs(np.diagonal(H))
-    scale = np.sqrt(np.maximum(sizes, 1e-12 * sizes.max(initial=0.0)))
-    return np.where(scale > 0.0, scale, 1.0)
 
 
 def sparse(columns: Array) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError
 from kfdyn.motion.identification.covariances import information_of_covariances
-from kfdyn.motion.identification.directions import beside, scaled, visible, within
+from kfdyn.motion.identification.directions import beside, scaled, visible
 from kfdyn.motion.identification.held import Held
 from kfdyn.motion.identification.linear import Linear, Log, Motion
 from kfdyn.motion.identification.parameters.groups import ROBOT
@@ -138,8 +138,9 @@ class Search:
 
     def _errors(self, H: Array, V: Array) -> Array:
         """Standard errors by an information, of the free numbers as far as they are seen."""
-        values, columns = within(H, V)
+        values, vectors, scale = scaled(V.T @ H @ V)
         inverse = 1.0 / np.maximum(np.abs(values), 1e-3)
+        columns = V @ (vectors / scale[:, None])
         return np.sqrt(np.einsum("ij,j,ij->i", columns, inverse, columns)) + 1e-12
 
     # --- steps

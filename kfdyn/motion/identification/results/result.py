@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.nonlinear.smoother import iterated_kalman_smoother
-from kfdyn.motion.identification.directions import sparse, within, words
+from kfdyn.motion.identification.directions import scaled, sparse, words
 from kfdyn.motion.identification.linear import Log
 from kfdyn.motion.identification.results.residuals import ResidualTest, residual_tests
 from kfdyn.motion.identification.results.table import summary
@@ -21,7 +21,7 @@ from kfdyn.motion.identification.search import Found
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.result import MotionSmoothed
 
-_UNKNOWN = 1e-6  # eigenvalue of the information, scaled to unit diagonal, below which a direction is not known
+_UNKNOWN = 1e-7  # eigenvalue of the information, scaled to unit diagonal, below which a direction is not known
 _MOVED = 1e-4  # part of a number that an unknown direction may move before the number is not known
 
 
@@ -157,8 +157,9 @@ class Identified:
         cov, lost = np.zeros((size, size)), np.zeros((size, 0))
         if free.size:
             V = V[:, : min(V.shape)]
-            values, columns = within(self._found.information[np.ix_(free, free)], V)
+            values, vectors, scale = scaled(V.T @ self._found.information[np.ix_(free, free)] @ V)
             known = values > _UNKNOWN
+            columns = V @ (vectors / scale[:, None])
             lost = np.zeros((size, int((~known).sum())))
             cov[np.ix_(free, free)] = (columns[:, known] / values[known]) @ columns[:, known].T
             lost[free] = columns[:, ~known] / np.linalg.norm(columns[:, ~known], axis=0)
