@@ -10,9 +10,10 @@ ROOT = Path(kfdyn.__file__).parent
 
 #: Rooms that keep to it; the others are to follow.
 ROOMS = (
-    "cli", "duality", "explore", "io", "multibody", "spatial", "symbolic", "sweeps", "textbook", "viz",
-    "estimation/nonlinear", *(f"dynamics/{room}" for room in ("flexible", "loops", "simulation", "solving", "theory")),
-    *(f"estimation/{room}" for room in ("branching", "consistency", "fitting", "operators", "precision", "series")),
+    "cli", "duality", "dynamics", "explore", "io", "motion/planning", "multibody", "spatial", "symbolic",
+    "sweeps", "textbook", "viz",
+    *(f"estimation/{room}" for room in ("branching", "consistency", "control", "fitting", "nonlinear", "operators")),
+    "estimation/precision", "estimation/series",
 )  # fmt: skip
 LEFT = ("foreign.py", "check_log.py")
 #: Words that begin a riddle: "What a type is to him who writes a recursion".

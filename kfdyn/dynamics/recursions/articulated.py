@@ -88,7 +88,7 @@ class Passed:
 
 
 class Prior(NamedTuple):
-    """What a body is to the filter before its dofs are measured; z is None if nothing moves."""
+    """The prior of a body, before its dofs are measured; z is None if nothing moves."""
 
     P: Any
     z: Any
@@ -167,7 +167,7 @@ class Filter(Swept):
         return P, Spatial(z.w.plus_cross(omega, M @ omega), z.v.plus_cross(omega, omega.cross(p)))
 
     def _rounding(self, body, P):
-        """What is rounding in a moment of inertia about the hinge point; and sum up the parent's bound.
+        """Bound the rounding of a moment of inertia about the hinge point, and sum up the parent's bound.
 
         A part of a bound of the composite body's moment of inertia, which is a constant of the robot unless the body is
         loose. Then it is summed up by the parallel axis theorem. What a hinge has taken out of P stays in the bound,
@@ -217,7 +217,7 @@ class Filter(Swept):
         self.magnified.set(where(largest > magnified, largest, magnified))
 
     def one_dof(self, body, kind):
-        """Of a hinge of one dof: its row of H, l, and φ g."""
+        """Read off a hinge of one dof its row of H, l, and φ g."""
         return self.one_row(body, kind), self.bodies[body.t].l, self.dofs[body.v].gain
 
 

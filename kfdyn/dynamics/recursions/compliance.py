@@ -32,7 +32,7 @@ class ForcePath(Filter):
         self.X, self.seen, self.answer = self.take_rows(SCREW, 6), self.take(6), self.take(36)
 
     def ends_at(self, t):
-        """Whether a force is followed no farther than to body t."""
+        """Tell whether a force is followed no farther than to body t."""
         return t == 0
 
     def filter_force(self, t):
@@ -83,7 +83,7 @@ class Compliance(ForcePath):
         self.entries = self.take(row.wide * row.wide)
 
     def begin(self):
-        """What stays from row to row."""
+        """Prepare what stays from row to row."""
         super().begin()
         clear(self.blocks, 36 * self.width * self.width)
 

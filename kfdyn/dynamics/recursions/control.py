@@ -61,7 +61,7 @@ def computed_torque(sweep):
 
 
 class OnAxes:
-    """What a workspace keeps of a frame on the axes that are controlled: error, rate, acceleration wanted, force."""
+    """Memory of a frame on the axes that are controlled: error, rate, acceleration wanted, force."""
 
     def take_axes(self):
         """Room for it."""
@@ -209,7 +209,7 @@ def quaternion_of(R):
 
 
 def off_rotation(R):
-    """How far R R* is from 1, or, where R is a reflection, 1."""
+    """Return the distance of R R* from 1, or, where R is a reflection, 1."""
     x, y, z = (R.row(i) for i in range(3))
     off = abs(x.dot(x) - 1.0) + abs(y.dot(y) - 1.0) + abs(z.dot(z) - 1.0)
     off = off + abs(x.dot(y)) + abs(y.dot(z)) + abs(z.dot(x))

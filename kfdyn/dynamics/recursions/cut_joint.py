@@ -43,7 +43,7 @@ class CutRows(LoopRows):
 
     @property
     def moving(self):
-        """Whether velocities are known, so that rows drift."""
+        """True if velocities are known, so that rows drift."""
         return self.filter.moving
 
     @staticmethod
@@ -137,7 +137,7 @@ class CutJoint(Filter):
         self.take(self.loops.taken)
 
     def begin(self):
-        """What stays from row to row."""
+        """Prepare what stays from row to row."""
         super().begin()
         self.loops.begin()
 

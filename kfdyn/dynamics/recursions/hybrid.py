@@ -53,7 +53,7 @@ class Hybrid(Filter):
     """A filter some of whose measurements are missing."""
 
     def is_held(self, body):
-        """Whether some dof of a body's hinge is prescribed."""
+        """Tell whether some dof of a body's hinge is prescribed."""
         held = local(0)
         for i in dofs(self.robot, body):
             for _ in if_(self.row.prescribed[i] != 0):
@@ -105,7 +105,7 @@ def hybrid_dynamics(f):
 
 
 def _finite_where(mark):
-    """Whether the entries with this mark are finite; the others are not looked at."""
+    """Tell whether the entries with this mark are finite; the others are not looked at."""
 
     def sound(robot, row, array, first, last, width):
         fine = local(last >= first)

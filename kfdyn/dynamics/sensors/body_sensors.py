@@ -197,7 +197,7 @@ class ForceTorque(Sensor):
 
 
 class ExternalForce(AtFrame):
-    """What is known beforehand of an external force: N(reading, cov); bodies without one have none.
+    """The prior of an external force: N(reading, cov); bodies without one have none.
 
     Parameters
     ----------

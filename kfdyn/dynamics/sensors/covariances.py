@@ -1,4 +1,4 @@
-"""How surely: marginal standard deviations, full covariances column by column, and residuals by theirs."""
+"""Marginal standard deviations, full covariances column by column, and normalised residuals."""
 
 from __future__ import annotations
 

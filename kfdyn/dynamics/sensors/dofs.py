@@ -29,7 +29,7 @@ class Dofs(NamedTuple):
         return slice(int(self.start[k]), int(self.start[k + 1]))
 
     def count(self, k: int) -> int:
-        """How many they are."""
+        """The number of them."""
         return int(self.start[k + 1] - self.start[k])
 
 
@@ -44,7 +44,7 @@ def dofs_of(system: System | FlexibleSystem) -> Dofs:
 
 
 def is_open(system: System | FlexibleSystem) -> bool:
-    """Whether it is a tree, rigid or not, whose dofs are independent."""
+    """Tell whether it is a tree, rigid or not, whose dofs are independent."""
     return not (system.couplings or system.loops)
 
 
@@ -65,14 +65,14 @@ def hinge_dofs(system: System | FlexibleSystem, k: int) -> int:
 
 
 def dof_start(system: System | FlexibleSystem, k: int) -> int:
-    """Where in v the dofs of body k begin, those of its hinge first."""
+    """Return the first place in v of the dofs of body k, those of its hinge first."""
     if isinstance(system, FlexibleSystem):
         return int(system.v_start[k])
     return system.v_slice(system.hinge_names[k]).start
 
 
 def dof_labels(system: System | FlexibleSystem) -> list[tuple[str, int]]:
-    """What messages call each entry of v, and the body whose it is."""
+    """Return the name of each entry of v in messages, and its body."""
     out = []
     for k, name in enumerate(system.hinge_names):
         m = hinge_dofs(system, k) if has_own(system, k) else 0
@@ -84,7 +84,7 @@ def dof_labels(system: System | FlexibleSystem) -> list[tuple[str, int]]:
 
 
 def dof_slice(system: System | FlexibleSystem, name: str) -> slice:
-    """Where the dofs of a hinge, or a mode, sit in v."""
+    """Return where the dofs of a hinge, or a mode, sit in v."""
     modes = mode_places(system)
     if name in modes and name not in system.hinge_names:
         k, i = modes[name]
@@ -94,7 +94,7 @@ def dof_slice(system: System | FlexibleSystem, name: str) -> slice:
 
 
 def has_own(system: System | FlexibleSystem, k: int) -> bool:
-    """Whether a hinge has coordinates of its own, and does not follow others."""
+    """Tell whether a hinge has coordinates of its own, and does not follow others."""
     return bool(is_open(system) or system._expansion.has_own[k])
 
 

@@ -16,7 +16,7 @@ from kfdyn.multibody import System
 
 
 class Listed(Protocol):
-    """What a file tells of a sensor, as :class:`kfdyn.io.SensorData` does."""
+    """A sensor as a file describes it, like :class:`kfdyn.io.SensorData`."""
 
     @property
     def kind(self) -> str: ...  # noqa: D102

@@ -18,7 +18,7 @@ from kfdyn.spatial import matrix_to_quaternion, skew
 
 
 class Seen(NamedTuple):
-    """What a sensor reads for rows of states, and its derivatives in tangents of q and in v; None is zero."""
+    """The reading of a sensor for rows of states, and its derivatives in tangents of q and in v; None is zero."""
 
     reading: Array
     of_q: Array | None

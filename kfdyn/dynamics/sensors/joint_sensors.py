@@ -36,7 +36,7 @@ class AtHinges(Sensor):
         super().__init__(cov, bias, name, "" if self.hinges is None else ", ".join(map(repr, self.hinges)))
 
     def places(self, system: System, of_q: bool = False) -> NDArray[np.intp]:
-        """Which entries of v, or of q, belong to its hinges."""
+        """Return the entries of v, or of q, that belong to its hinges."""
         every = np.arange(system.nq if of_q else system.nv)
         if self.hinges is None:
             return every
@@ -74,7 +74,7 @@ class AtHinges(Sensor):
         return out
 
     def entries(self, system: System) -> Index:
-        """Which entries of v each entry of its reading is of."""
+        """Return the entry of v for each entry of its reading."""
         first = [dof_start(system, site.k) + site.first for site in self.sites(system)]
         return np.concatenate(
             [np.zeros(0, int), *(i + np.arange(s.rows.stop - s.rows.start) for i, s in zip(first, self.sites(system)))]
@@ -193,7 +193,7 @@ class MotorCurrent(JointTorque):
 
 
 class ModalForce(JointTorque):
-    """What drives the modes of bodies that bend: N(reading, cov), nothing at all unless it is said otherwise.
+    """The prior of forces on the modes of bodies that bend: N(reading, cov); zero unless it is given.
 
     The same as a :class:`JointTorque` of modes, but for the likelihood, in which a prior is no datum. Elastic forces
     are the body's own and no part of it.

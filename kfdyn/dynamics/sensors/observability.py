@@ -1,4 +1,4 @@
-"""What a set of sensors could tell, before anything is read: standard deviations, and what stays undetermined."""
+"""Observability of a set of sensors, before anything is read: standard deviations, and what stays undetermined."""
 
 from __future__ import annotations
 

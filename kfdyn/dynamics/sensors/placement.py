@@ -1,4 +1,4 @@
-"""Which sensor next? The candidate that leaves least undetermined, then least variance; greedily, one by one."""
+"""Choose sensors one by one: the candidate that leaves least undetermined, then least variance."""
 
 from __future__ import annotations
 

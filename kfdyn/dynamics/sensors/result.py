@@ -102,7 +102,7 @@ class DynamicsEstimate:
 
     @property
     def predicted(self) -> list[Array]:
-        """What each sensor should have read, (..., size), missing entries too; for an external force, its estimate."""
+        """Predict each sensor's reading, (..., size), missing entries too; for an external force, its estimate."""
         return [self._shaped(array) for array in self.checks.predicted]
 
     @property

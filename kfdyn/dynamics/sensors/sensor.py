@@ -1,4 +1,4 @@
-"""What every sensor has: a covariance, a bias, the places where it reads, and the rows it reads there."""
+"""The base of all sensors: a covariance, a bias, the places where it reads, and the rows it reads there."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Site(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What is read at a node: y = S f(k) + K α(k) + e q̈(k) + offset + r.
+    """Rows read at a node: y = S f(k) + K α(k) + e q̈(k) + offset + r.
 
     f(k) is the force that the parent exerts on body k, α(k) the acceleration of body k less that of gravity, both in
     world orientation at the body's origin. B states: S, K (B, r, 6), e (1, r, m), offset (B, r); None is zero. Where
@@ -99,11 +99,11 @@ class Sensor:
         return out
 
     def sites(self, system: System) -> list[Site]:
-        """Where it reads; the slices cover the reading."""
+        """Return the sites where it reads; the slices cover the reading."""
         raise NotImplementedError
 
     def rows(self, system: System, site: Site, terms: LinkTerms) -> Rows:
-        """What it reads at one of its sites, entry by entry, for the B states of ``terms``."""
+        """Return the rows that it reads at one of its sites, entry by entry, for the B states of ``terms``."""
         raise NotImplementedError
 
     def size(self, system: System) -> int:

@@ -208,7 +208,7 @@ def _run(ss: StateSpace, xi: Array, eta: Array | None, T: Array, covariances: bo
 
 
 def _reach(ss: StateSpace, filt: Filtered, smooth: Smoothed, rows: Rows) -> Array:
-    """What the response of each row would be if its coefficients met the direction that moves most."""
+    """Return the largest response of each row: that of coefficients along the direction that moves most."""
     out = np.empty(len(rows.node))
     inverse = filt.covariances.inverse_blocks
     for j, k in enumerate(rows.node):
@@ -244,7 +244,7 @@ def _against(ss: StateSpace, rows: Rows, theta: Array, unit: Array, row: int) ->
 
 
 def feedback_terms(ss: StateSpace, rows: Rows, answers: Filtered) -> list[Array]:
-    """What the gain of each node gains by the rows of its subtree: N Θ⁻¹ Z⁺*, (m_k, n_k), on A x(parent) + c.
+    """Return what the rows of its subtree add to each node's gain: N Θ⁻¹ Z⁺*, (m_k, n_k), on A x(parent) + c.
 
     With one linear weight a row the cost to go is ½ y*P⁺y + y*Z⁺μ − ½ μ*Θμ; the multipliers that meet the rows follow
     the state y, and the control follows them. Where fewer controls are left than a goal has rows, least squares.

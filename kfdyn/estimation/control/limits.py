@@ -45,7 +45,7 @@ class Limits(NamedTuple):
     e: Array
 
     def residuals(self, x: Array, u: Array) -> Array:
-        """What is left to each limit, d − C x and e − E u, one after the other; infinite where there is none."""
+        """Return what is left to each limit, d − C x and e − E u, one after the other; infinite where there is none."""
         return np.concatenate(
             [
                 (self.d - np.einsum("kpn,kn->kp", self.C, x)).ravel(),
@@ -59,7 +59,7 @@ class Limits(NamedTuple):
 
     @property
     def known(self) -> NDArray[np.bool_]:
-        """Which limits there are."""
+        """The mask of limits that are there."""
         return np.isfinite(np.concatenate([self.d.ravel(), self.e.ravel()]))
 
     @property
@@ -245,7 +245,7 @@ def _held(
 
 
 def _bounds(limits: Limits) -> tuple[NDArray[np.int64], Array]:
-    """Which limits bound one control by itself: its place among all controls, −1 for the others, and the sign."""
+    """Find limits that bound one control by itself: its place among all controls, −1 for the others, and the sign."""
     count, rows, m = limits.E.shape
     single = (np.count_nonzero(limits.E, axis=2) == 1) & (np.abs(limits.E).max(axis=2, initial=0.0) == 1.0)
     place = (
@@ -298,7 +298,7 @@ def _pressed(limits: Limits, xi: Array, eta: Array, T: Array, press: Array) -> t
 
 
 def _longest(value: Array, change: Array) -> float:
-    """How far the change may go before a value is 0, at most 1."""
+    """Return the longest part of the change, at most 1, that leaves every value positive."""
     falling = change < 0
     return float(min(1.0, (value[falling] / -change[falling]).min(initial=np.inf)))
 

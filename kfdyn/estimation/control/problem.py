@@ -20,7 +20,7 @@ Matrices = Array | list[Array]
 
 
 class Problem(NamedTuple):
-    """What was asked, node by node, and the model whose filter answers it.
+    """A problem, node by node, and the model whose filter solves it.
 
     Attributes
     ----------

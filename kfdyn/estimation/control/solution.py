@@ -1,4 +1,4 @@
-"""What :func:`kfdyn.lqr` has found: the plan, its feedback law, the cost to go, and the condensed Hessian."""
+"""Result of :func:`kfdyn.lqr`: the plan, its feedback law, the cost to go, and the condensed Hessian."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from kfdyn.multibody import System
 
 
 class Goal(NamedTuple):
-    """What a plan shall reach: a sensor, what it shall read, and when.
+    """A goal of a plan: a sensor, the value it shall read, and when.
 
     Parameters
     ----------

@@ -59,16 +59,16 @@ class Bounds(NamedTuple):
 
     @property
     def on_torques(self) -> bool:
-        """Whether a torque is limited."""
+        """True if a torque is limited."""
         return bool(np.isfinite(self.torque).any())
 
     @property
     def on_states(self) -> bool:
-        """Whether a velocity or a position is limited."""
+        """True if a velocity or a position is limited."""
         return bool(np.isfinite(self.velocity).any() or np.isfinite(self.position).any())
 
     def left(self, x: Array, nv: int) -> tuple[Array, Array]:
-        """How far states (..., nx) are above their lower and below their upper limits, (..., 2 nv) each."""
+        """Return the distances of states (..., nx) from their lower and upper limits, (..., 2 nv) each."""
         v = x[..., x.shape[-1] - nv :]
         q = x[..., :nv] if x.shape[-1] == 2 * nv else np.zeros_like(v)
         at = np.concatenate([q, v], axis=-1)

@@ -133,7 +133,7 @@ def plan_motion(
 
 
 def _among(which: NDArray[np.intp]) -> str:
-    """Where in a batch an error is from."""
+    """Name the place in a batch from which an error comes."""
     return f"plan {which[0]}" if len(which) == 1 else f"a plan of {which[0]} to {which[-1]}"
 
 

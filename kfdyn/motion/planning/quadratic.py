@@ -51,7 +51,7 @@ class Quadratic(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What minimises: states, controls u = shift + gains x(k − 1), costates, and multipliers of the rows.
+    """The minimum: states, controls u = shift + gains x(k − 1), costates, and multipliers of the rows.
 
     ``active`` (P, N, p) is −1 and 1 where a control is at a limit; ``pressure`` the largest multiplier of a limit of
     states; ``settled`` (P,) whether it is the optimum; ``plan`` the engine's solution, if it was the engine's.
@@ -75,7 +75,7 @@ class Step(NamedTuple):
 
 
 def _shift(u: Array, gains: Array, x: Array) -> Array:
-    """What gains leave of the controls, u − gains x(k − 1)."""
+    """Return the part of the controls that gains do not explain, u − gains x(k − 1)."""
     out = u.copy()
     out[:, 1:] -= (gains[:, 1:] @ x[:, :-1, :, None])[..., 0]
     return out
@@ -90,7 +90,7 @@ class NotConvex(Exception):
 
 
 class Unsettled(Exception):
-    """Which limits press did not come out; ``step`` is the last guess."""
+    """The set of limits that press was not found; ``step`` is the last guess."""
 
     def __init__(self, step: Step | None) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ def minimise(problem: Quadratic, active: NDArray[np.int8]) -> Step:
 
 
 def _corrected(limits: tuple[Array, Array], step: Step) -> NDArray[np.int8]:
-    """Which controls press, by their values and multipliers."""
+    """Return the controls that press, by their values and multipliers."""
     problem, active, (low, high) = step.problem, step.active, limits
     slope = problem.r[:, None, None] * step.u + problem.g
     if problem.M is not None:
@@ -175,7 +175,7 @@ def _free(problem: Quadratic, active: NDArray[np.int8]) -> Step:
 
 
 def _ways(steps: int, n: int, p: int) -> tuple[Any, Tag]:
-    """How the compiled law goes: in registers where that is worth code of its own, else large matrices by tiles."""
+    """Choose how the compiled law goes: in registers where that pays for its code, else large matrices by tiles."""
     known = max(n, p) <= _KNOWN and steps >= _WORTH_IT and not Checks.on
     return (Tag(n), Tag(p)) if known else None, Tag(not known and n >= _TILED)
 

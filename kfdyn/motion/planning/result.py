@@ -56,7 +56,7 @@ class MotionPlan:
         return f"{name}, {steps}, cost {self.cost:.6g}, {self.message})"
 
     def __len__(self) -> int:
-        """How many plans there are."""
+        """Return the number of plans."""
         if not self.batched:
             raise TypeError("this is one plan, not a batch; plan.tau has a row for each of its steps")
         return len(self.found.message)
@@ -102,12 +102,12 @@ class MotionPlan:
 
     @property
     def converged(self) -> Any:
-        """Whether the plan is an optimum, keeps its limits and meets its exact goals."""
+        """True if the plan is an optimum, keeps its limits and meets its exact goals."""
         return self.found.converged if self.batched else bool(self.found.converged[0])
 
     @property
     def message(self) -> Any:
-        """How the search ended; of a batch a list."""
+        """The end of the search in words; a list for a batch."""
         return self._told(self.found.message)
 
     @property

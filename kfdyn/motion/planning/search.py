@@ -298,14 +298,14 @@ class Search:
         return re.sub(r"([xu])\[(\d+)\] ([≤≥]) \S+ at step (\d+)", told, text)
 
     def _stiffen(self, step: Step) -> None:
-        """How stiff exact goals are by themselves: pulling at one moves it by its response."""
+        """Return the stiffness of exact goals by themselves: pulling at one moves it by its response."""
         assert step.plan is not None
         answers = step.plan.solved.responses
         response = np.zeros(0) if answers is None else (answers.eps * answers.nu).sum(axis=-1)
         self.stiffness = STIFFER / np.where(response > 0.0, response, np.inf)
 
     def _pulls(self, point: Point) -> Array:
-        """What residuals pull by: soft ones by their weight, exact ones by multipliers."""
+        """Return the pull of residuals: soft ones by their weight, exact ones by multipliers."""
         pull = self.of.weight**2 * point.T - self.pull
         if self.stiffness is not None:
             for j, (g, i) in enumerate(self.exact):
@@ -430,7 +430,7 @@ class Search:
             self.pull[0, g, i] = step.multipliers[j]
 
     def _is_met(self, point: Point) -> NDArray[np.bool_]:
-        """Whether exact goals and gaps are as small as rounding, relative to what states are."""
+        """Tell whether exact goals and gaps are as small as rounding, relative to what states are."""
         size = 1.0 + np.abs(point.x).max(axis=(1, 2))
         return np.asarray(self._violation(point) <= 1e-8 * size)
 

@@ -150,7 +150,7 @@ class Shooting:
     # --- a point
 
     def point(self, x: Array, s: Array, gaps: Array | None = None) -> Point:
-        """What states and controls lead to; gaps are computed if they are not known."""
+        """Evaluate states and controls; compute the gaps if they are not known."""
         if gaps is None:
             gaps = self.gaps(x, self.advance(self._rows(x[:, :-1]), self._rows(s)))
         T = self.residuals(x)
@@ -187,7 +187,7 @@ class Shooting:
         return B * self.scale
 
     def gaps(self, x: Array, ahead: Array) -> Array:
-        """Where steps lead ⊖ the states that follow, (plans, N, n)."""
+        """Return the gaps, steps ⊖ the states that follow, (plans, N, n)."""
         gaps = np.asarray(self.model.states.minus(ahead, self._rows(x[:, 1:])))
         return gaps.reshape(len(x), self.steps, self.n)
 
@@ -270,7 +270,7 @@ class Shooting:
 
     @cached_property
     def _compiles(self) -> bool:
-        """Whether the robot and its step are those of compiled rollouts."""
+        """True if the robot and its step are those of compiled rollouts."""
         stepper = self.model.stepper
         simple = stepper.method != "rk4" and not (stepper.K.any() or stepper.mu.any() or stepper.wrenches)
         return simple and stepper.moved.kind == "tree"
@@ -287,7 +287,7 @@ class Shooting:
     def _compiled_rollout(
         self, point: Point, which: Index, alpha: Array, shift: Array, gains: Array
     ) -> tuple[Array, Array]:
-        """For steps by Euler of robots without couplings."""
+        """Roll out by Euler steps of robots without couplings."""
         (nq, nv), N, rows = (self.model.system.nq, self.model.system.nv), self.steps, len(which)
         split = (*gains.shape[:-1], 2, nv)
         law: Any = point.x[:, :-1], point.s, shift, gains.reshape(split), point.gaps.reshape(-1, N, 2, nv)
@@ -310,7 +310,7 @@ class Shooting:
     def _rollout(
         self, point: Point, which: Index, alpha: Array, shift: Array, gains: Array, gaps: Array
     ) -> tuple[Array, Array]:
-        """For steps of all kinds."""
+        """Roll out by steps of all kinds."""
         rows = len(which)
         x, s = np.empty((rows, self.steps + 1, self.nx)), np.empty((rows, self.steps, self.p))
         x[:, 0] = self.x0[which]

@@ -41,7 +41,7 @@ class Weighed(Workspace):
         return made
 
     def begin(self):
-        """What stays from row to row."""
+        """Prepare what stays from row to row."""
         for part in self.parts:
             part.begin()
 

@@ -34,7 +34,7 @@ class Tracking(Workspace):
         self.take(self.forces.size)
 
     def begin(self):
-        """What stays from row to row."""
+        """Prepare what stays from row to row."""
         self.forces.begin()
 
 
@@ -49,7 +49,7 @@ def geared_computed_torque(sweep):
 
 
 class Sighted:
-    """What a workspace with X*𝓜X knows of frames: J and Ω."""
+    """Frames in a workspace with X*𝓜X: J and Ω."""
 
     @property
     def swept(self):

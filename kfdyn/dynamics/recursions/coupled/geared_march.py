@@ -27,7 +27,7 @@ class GearedMarch(Steps, Driven):
         self.take_steps(coordinates(robot))
 
     def begin(self):
-        """What stays from row to row."""
+        """Prepare what stays from row to row."""
         super().begin()
         Placed(self.robot, self.row, self.sight).begin()
 

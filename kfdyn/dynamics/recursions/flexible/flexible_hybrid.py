@@ -14,7 +14,7 @@ class HeldModes(Modes):
     """Modes of which some are prescribed: the others are measured, these are read."""
 
     def marked(self, mark, modes):
-        """Of these modes those that are prescribed (1) or free (0)."""
+        """Mark the modes that are prescribed (1) or free (0)."""
         for i in modes:
             for _ in if_(self.filter.row.prescribed[self.flex.v + i] == mark):
                 yield i

@@ -21,7 +21,7 @@ class FlexibleNewtonEuler(NewtonEuler):
         self.bending = Bending(robot, row, self.take(Bending.size(robot)))
 
     def modal(self, flex):
-        """Of the body with these modes: their accelerations, and their forces."""
+        """Return the accelerations and the forces of the modes of a body."""
         rows = self.bending.kept.part(flex.rows)
         return rows, rows.part(flex.modes)
 

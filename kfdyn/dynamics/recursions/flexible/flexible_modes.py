@@ -29,7 +29,7 @@ class Modes:
         return self.rows.part(i * self.wide)
 
     def six(self, i):
-        """What the hinge sees of it."""
+        """Return the part that the hinge sees."""
         row = self.row(i)
         return Spatial.of([row[self.n + k] for k in range(6)])
 
@@ -54,7 +54,7 @@ class Modes:
             yield Mode(self, i)
 
     def pass_on(self, P, z):
-        """What the modes leave to the hinge."""
+        """Pass on what the modes leave to the hinge."""
         self.left = P, z
 
     def arriving(self):

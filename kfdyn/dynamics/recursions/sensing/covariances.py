@@ -37,7 +37,7 @@ class Covariances(Sensing):
 
     @staticmethod
     def layout(robot, row):
-        """That of all sweeps, and what is kept."""
+        """Lay out the memory of all sweeps, and of what is kept."""
         n, most = robot.n + 1, row.most
         kept = {
             "kept": n * KEPT, "Z": n * COVARIANCE, "inverse": row.n_inverse, "N": 6 * row.n_values,
@@ -62,7 +62,7 @@ class Covariances(Sensing):
                 kept[a, b] = block[a, b]
 
     def keep_general(self, of):
-        """Of a node in general N, too."""
+        """Keep N, too, of a node in general."""
         for x in loop(of.left):
             for c in SIX:
                 self.N[6 * (of.wide.values + x) + c] = of.column_of(x)[6 + c]
@@ -183,7 +183,7 @@ class Covariances(Sensing):
         return [now(x) for x in out]
 
     def _of_dof(self, of, i, Z):
-        """Of q̈_i, and of tau_i = H f + R q̈."""
+        """Write the covariances of q̈_i, and of tau_i = H f + R q̈."""
         k, across = of.body.v + i, self._column(of, i, 1.0)  # cov((α, λ), q̈_i)
         at = of.left + i
         variance, h = self.V[of.size * at + at], flattened(self.rows_of_H[k].h)
@@ -200,7 +200,7 @@ class Covariances(Sensing):
         self.tau[k] = deviation(dot(h, Ch) + self._quadratic(of, Z, t) + e * (2.0 * moved + e * variance))
 
     def _quadratic(self, of, Z, t):
-        """Of t on (α, λ) and what is along each carried unknown."""
+        """Return the quadratic form of t on (α, λ) and what is along each carried unknown."""
         if isinstance(of, Pair):
             return Z.quadratic(t)
         out = local(Z.quadratic(t))
@@ -212,7 +212,7 @@ class Covariances(Sensing):
         return now(out)
 
     def _of_body(self, of, Z):
-        """Of α, f and the external force; and Z and V themselves where they are asked for."""
+        """Write the covariances of α, f and the external force; and Z and V themselves where they are asked for."""
         body, node, row = of.body, of.node, self.row
         kept, k = self.kept.part(KEPT * body.t), body.body
         general = not isinstance(of, Pair)

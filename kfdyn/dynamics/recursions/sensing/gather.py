@@ -88,7 +88,7 @@ class Sensing(Swept):
         return now(self.least)
 
     def _eliminate_pair(self, unknowns):
-        """Of a revolute hinge half of the row of H is zero, which pays where only means are wanted."""
+        """Eliminate a revolute hinge: half of its row of H is zero, which pays where only means are wanted."""
         body = unknowns.body
         for turns in if_else(body.kind == REVOLUTE) if self.means else (False,):
             h = self.one_row(body, REVOLUTE) if turns else self.rows_of_H[body.v].h
@@ -167,7 +167,7 @@ class Sensing(Swept):
         return six(self.row.source, 2 * self.robot.nv + 6 * (of * self.robot.n + body.body))
 
     def shift_of(self, body):
-        """What is put in for λ where f and tau = H f + R q̈ have sources."""
+        """Return the shift of λ where f and tau = H f + R q̈ have sources."""
         shift = loop_vars(self.source(self.ON_F, body))
         for i in dofs(self.robot, body):
             shift.set(shift.get() + self.row.source[self.ON_TAU * self.robot.nv + i] * self.rows_of_H[i].h)

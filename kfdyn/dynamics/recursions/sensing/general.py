@@ -35,15 +35,15 @@ class General(Unknowns):
         self.pulled = s.means and not (isinstance(body.t, int) and body.t == 0)  # the world has no sources
 
     def place(self, p):
-        """Which unknown is eliminated as number p."""
+        """Return the unknown that is eliminated as number p."""
         return self.s.row.places[self.wide.order + self.gone + p]
 
     def carried(self, c):
-        """Which unknown is carried on as number c."""
+        """Return the unknown that is carried on as number c."""
         return self.s.row.places[self.wide.order + 2 * self.gone + c]
 
     def first_row(self, p):
-        """Whose row has pivot p."""
+        """Return the owner of the row with pivot p."""
         return self.s.row.places[self.wide.order + p]
 
     def column_of(self, x):
@@ -91,7 +91,7 @@ class General(Unknowns):
                 self._watch_head()
 
     def _keep_sizes(self):
-        """How large entries of Γ are, block by block, at least 1, and those of the message as they are.
+        """Keep the sizes of entries of Γ, block by block, at least 1, and those of the message as they are.
 
         Blocks are (α, α), (α, λ), (λ, λ), (α, w), (λ, w), (w, w).
         """
@@ -127,7 +127,7 @@ class General(Unknowns):
                 self._watch_growth(change, self.unit[a + i] * self.unit[b + j], self.s.sizes[k])
 
     def _watch_growth(self, change, scale, size):
-        """How far below the largest growth of entries a change is."""
+        """Return how far a change is below the largest growth of entries."""
         self.s.least.set(minimum(self.s.least, self.s.row.numbers[tables.GROWTH] * size - abs(change) * scale))
 
     def _line(self, p, wide):
@@ -221,7 +221,7 @@ class General(Unknowns):
                 mu[12] += s.row.drift[one.at]
 
     def _take(self, one):
-        """Of a child: columns T*, and T*YT."""
+        """Take from a child columns T*, and T*YT."""
         s, left, child, column = self.s, self.left, self.s.wides[one.wide], self.column
         kept, T = child.kept, s.row.numbers.part(one.T)
         Y = s.store.part(child.store + column * kept)
@@ -274,7 +274,7 @@ class General(Unknowns):
             keep([*both, now(gamma)] if s.means else both)
 
     def _turning(self, at):
-        """What ω brings to a reading of motion."""
+        """Return the part of a reading of motion that ω causes."""
         s = self.s
         w = s.bodies[self.body.t].R.turned_back(s.bodies[self.body.t].omega)
         products = (w.x * w.x, w.x * w.y, w.x * w.z, w.y * w.y, w.y * w.z, w.z * w.z)
@@ -340,7 +340,7 @@ class General(Unknowns):
                         line[c] -= factor * pivot[c]
 
     def _store(self, c, wide):
-        """What is left of an unknown that is carried, shifted to the parent; η of the hinge enters its γ."""
+        """Store what is left of an unknown that is carried, shifted to the parent; η of the hinge enters its γ."""
         s, size, here, column, kept = self.s, self.size, self.s.bodies[self.body.t], self.column, self.kept
         which = self.carried(c)
         changes = [local(everything(s.robot, 0.0)) for _ in range(column)]

@@ -25,11 +25,11 @@ class Means(Sensing):
 
     @staticmethod
     def layout(robot, row):
-        """That of all sweeps, λ, and the values of unknowns."""
+        """Lay out the memory of all sweeps, λ, and the values of unknowns."""
         return {**Sensing.layout(robot, row), "lam": (SCREW, robot.n + 1), "values": row.n_values}
 
     def smooth(self, body, node):
-        """What the parent knows, then what this node decides."""
+        """Smooth: take what the parent knows, then decide at this node."""
         here, up = self.bodies[body.t], self.number(body.parent)
         alpha = self.alpha[up].h.motion_shifted(here.l) + here.eta
         g = self.lam[up].h.motion_shifted(here.l)

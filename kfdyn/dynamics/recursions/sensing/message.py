@@ -38,7 +38,7 @@ class Block:
         self.pairs = UPPER if symmetric else EVERY
 
     def at(self, a, b):
-        """Where entry (a, b) is."""
+        """Return the place of entry (a, b)."""
         a, b = (min(a, b), max(a, b)) if self.symmetric else (a, b)
         return self.start + (UPPER.index((a, b)) if self.packed else 6 * a + b)
 
@@ -84,7 +84,7 @@ class Message:
         return [self.memory[at + c] for c in SIX]
 
     def arrive(self, body):
-        """What is outboard, with the body's own inertia and bias force."""
+        """Add the body's own inertia and bias force to what is outboard."""
         s, slot = self.s, self.s.slots.part(MESSAGE * body.arrives)
         inertia = Rigid(*inertia_of(body, s.work), body.mass)
         rows = inertia.rows()

@@ -1,4 +1,4 @@
-"""What the derivatives of inverse and of forward dynamics are made of (THEORY section 16; Singh, Russell, Wensing).
+"""Parts of the derivatives of inverse and of forward dynamics (THEORY section 16; Singh, Russell, Wensing).
 
 Spatial vectors here are those of the point of each body that passes one fixed origin, in world orientation: then
 nothing is shifted from body to body, and composite inertias are plain sums. The origin is that of the tree's root, so
@@ -35,7 +35,7 @@ class Drag(namedtuple("Drag", "X h")):
 
     @classmethod
     def of_body(cls, inertia, v, h):
-        """That of a body with this inertia, velocity and momentum."""
+        """Build it for a body with this inertia, velocity and momentum."""
         (xx, xy, xz, yy, yz, zz), p, w = inertia.J.s, inertia.p, 2.0 * v.w
         half = 0.5 * (xx + yy + zz)
         second = Vec3(half - xx, -xy, -xz), Vec3(-xy, half - yy, -yz), Vec3(-xz, -yz, half - zz)

@@ -109,7 +109,7 @@ def transport(coordinates, v_start, terms, step, p, mean, moved):
 
 
 def in_group(coordinates, v_start, k):
-    """Whether hinge k moves in all of SO(3) or SE(3), so that its momentum can be carried along."""
+    """Tell whether hinge k moves in all of SO(3) or SE(3), so that its momentum can be carried along."""
     return (coordinates[k] != SCREWS) & (v_start[k + 1] - v_start[k] == where(coordinates[k] == BALL, 3, 6))
 
 

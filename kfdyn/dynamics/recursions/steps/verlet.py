@@ -41,7 +41,7 @@ class Verlet(Workspace):
         self.half = 0.5 * row.step[0]
 
     def begin(self):
-        """What stays from row to row."""
+        """Prepare what stays from row to row."""
         Filter(self.robot, self.row, self.filter_memory).begin()
         Lagrange(self.robot, self.row, self.momenta_memory).begin()
         clear(self.at_rest, self.robot.nv)
@@ -159,7 +159,7 @@ class Verlet(Workspace):
 
 
 def is_group(body):
-    """Whether a hinge moves in all of SO(3) or SE(3)."""
+    """Tell whether a hinge moves in all of SO(3) or SE(3)."""
     return (body.kind >= BALL) & (body.v_end - body.v == where(body.kind == BALL, 3, 6))
 
 

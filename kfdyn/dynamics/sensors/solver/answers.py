@@ -57,7 +57,7 @@ class Declined(UnobservableError):
 
 
 class Solver(NamedTuple):
-    """Who answers the states of a group, some at a time: the sweeps, or the dense estimate.
+    """The solver of a group of states, some at a time: the sweeps, or the dense estimate.
 
     ``deviations`` leaves out states without an answer unless it is told ``alone``; the others raise :class:`Declined`.
     """
@@ -106,7 +106,7 @@ class Checks(NamedTuple):
 
 
 def predicted_at_hinges(sensor: Sensor, system: System, a: Array, tau: Array, rotor: Array) -> Array:
-    """What a sensor of dofs reads (B, size, c), of accelerations, torques and the rotors' part of them (B, nv, c)."""
+    """Predict readings of dofs (B, size, c) from accelerations, torques and the rotors' part of them (B, nv, c)."""
     entries = sensor.entries(system)  # type: ignore[attr-defined]
     of_strain, of_rotor, of_a = (part[:, None] for part in sensor.factors(system))  # type: ignore[attr-defined]
     strain = tau[:, entries] - rotor[:, entries]

@@ -155,16 +155,16 @@ class Answer(NamedTuple):
     inverse: Array
 
     def mean(self, key: str) -> Array:
-        """Of a quantity (B, ·)."""
+        """Return the mean of a quantity (B, ·)."""
         return _value(self.of.linear.of[key], self.x[:, : self.of.n])
 
     def cov(self, one: str, other: str) -> Array:
-        """Of two quantities, (B, ·, ·)."""
+        """Return the covariance of two quantities, (B, ·, ·)."""
         n, maps = self.of.n, self.of.linear.of
         return maps[one][..., :-1] @ self.inverse[:, :n, :n] @ maps[other][..., :-1].swapaxes(-1, -2)
 
     def deviation(self, key: str) -> Array:
-        """Of a quantity, (B, ·)."""
+        """Return the standard deviation of a quantity, (B, ·)."""
         n, A = self.of.n, self.of.linear.of[key][..., :-1]
         return np.sqrt(np.maximum(((A @ self.inverse[:, :n, :n]) * A).sum(-1), 0.0))
 

@@ -107,7 +107,7 @@ def join_coupling(system: System, sensors: tuple[Sensor, ...], c: int, rows: lis
 
 
 def coordinates(system: System, c: int, piece: Any) -> list[int]:
-    """Which coordinates of a coupling a piece reads."""
+    """Return which coordinates of a coupling a piece reads."""
     name = system.hinge_names[piece.site.k]
     return [system.couplings[c].named.index(name)] * len(piece.seen)
 
@@ -147,7 +147,7 @@ def joined(joins: Sequence[Join], names: list[Tag]) -> tuple[Array, Array, list[
 
 @lru_cache(maxsize=64)
 def independent_rows(system: System, q: bytes) -> tuple[tuple[int, ...], ...]:
-    """Of every loop the rows that do not follow from the others at a configuration, by pivoted orthogonalisation."""
+    """Choose the rows of each loop that do not follow from others at a configuration, by pivoted orthogonalisation."""
     from scipy.linalg import qr
 
     found = Ranked.at(system, np.frombuffer(q)[None])

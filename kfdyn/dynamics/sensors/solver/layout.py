@@ -42,7 +42,7 @@ class Piece(NamedTuple):
 
     @property
     def local(self) -> Index:
-        """Which rows of the site they are."""
+        """Return which rows of the site they are."""
         return self.seen - self.site.rows.start
 
     @property
@@ -145,7 +145,7 @@ class Layout:
         return terms_at_rest(self.system)
 
     def rows(self, piece: Piece, terms: LinkTerms) -> Rows:
-        """What a piece reads in some states."""
+        """Return what a piece reads in some states."""
         own, local = self.sensors[piece.sensor].rows(self.system, piece.site, terms), piece.local
         return Rows(*(None if part is None else part[:, local] for part in own))
 

@@ -1,4 +1,4 @@
-"""Which unknowns a hinge can decide, and which must travel inward undecided, until an inboard node can.
+"""Divide unknowns into those that a hinge can decide and those that travel inward until an inboard node can.
 
 The matrix of a node's unknowns is symmetric and indefinite; it may be singular although the whole is not: a force of
 which nothing is known is decided by the sensor inboard of it, an exact accelerometer at the tip of an arm by all the
@@ -86,7 +86,7 @@ def choose(
 
 
 def _all_at_once(G: Array, size: Array, every: list[int], even: Array, bound: float) -> bool:
-    """Whether all unknowns may go: what matters is the growth that they bring together, not one after the other."""
+    """Tell whether all unknowns may go: the growth that they bring together matters, not one after the other."""
     block, rest = G[np.ix_(every, every)], [i for i in range(len(G)) if i not in every]
     values = np.linalg.svd(block * np.outer(even[every], even[every]), compute_uv=False)
     if not every or not values[-1] > max(values[0] / CONDITION, 10 * TINY):  # else it may be the rounding of zero
@@ -96,7 +96,7 @@ def _all_at_once(G: Array, size: Array, every: list[int], even: Array, bound: fl
 
 
 def sizes(G: Array, first: int) -> Array:
-    """How large the entries of G are, block by block: α and λ, and the unknowns; at least 1."""
+    """Return the sizes of the entries of G, block by block: α and λ, and the unknowns; at least 1."""
     out = np.ones_like(G)
     cuts = (slice(0, first // 2), slice(first // 2, first), slice(first, len(G)))
     for a in cuts:

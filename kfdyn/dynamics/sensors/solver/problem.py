@@ -44,12 +44,12 @@ class Problem:
         return len(self.q)
 
     def layout(self, group: Group) -> Layout:
-        """Where the readings of a group of states enter."""
+        """Return the places where the readings of a group of states enter."""
         return make_layout(self.system, self.sensors, group.pattern, self.loop_rows)
 
     @property
     def loop_rows(self) -> tuple[tuple[int, ...], ...]:
-        """Of every loop the rows that do not follow from others."""
+        """Choose the rows of each loop that do not follow from others."""
         return independent_rows(self.system, self.q[0].tobytes()) if self.system.loops and self.size else ()
 
     @property
@@ -102,7 +102,7 @@ class Group(NamedTuple):
     members: Index
 
     def parts(self, count: int) -> Iterator[Group]:
-        """So many of its states at a time."""
+        """Yield its states, some at a time."""
         for first in range(0, len(self.members), count):
             yield self._replace(members=self.members[first : first + count])
 

@@ -123,12 +123,12 @@ def _as_arrays(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_wide(node: Node, own: NodeOrder) -> bool:
-    """Whether unknowns arrive, are joined, or are carried on, or exact readings of accelerations are rows."""
+    """Tell whether unknowns arrive, are joined, or are carried on, or exact readings of accelerations are rows."""
     return bool(own.left or len(own.choice.carry) or node.geared or own.exact)
 
 
 def _quiet(layout: Layout, pairs: list[list[float] | None]) -> list[bool]:
-    """Whether nothing is known of accelerations at a node and outboard, and all there have one dof with one torque."""
+    """Tell whether no acceleration is known at a node and outboard, and all there have one dof with one torque."""
     out = [False] * len(layout.nodes)
     for k in reversed(layout.order):
         node = layout.nodes[k]
@@ -152,7 +152,7 @@ class _Tables:
         self.scale: list[tuple[float, float]] = []
 
     def counts(self) -> tuple[int, ...]:
-        """How many rows, dofs known, readings of accelerations and pushes there are."""
+        """The numbers of rows, known dofs, readings of accelerations and pushes."""
         return len(self.rows), len(self.own), len(self.seen), len(self.push)
 
     def node(self, node: Node) -> dict[str, int]:
@@ -185,7 +185,7 @@ class _Tables:
             self.push.append((shift + int(i), len(self.frames) - 1, reading, first, len(push.seen), weight))
 
     def keep(self, matrix: Array) -> int:
-        """Where these numbers are now."""
+        """Keep these numbers, and return their place."""
         at = len(self.numbers)
         self.numbers += matrix.ravel().tolist()
         return at
@@ -243,7 +243,7 @@ class _Tables:
 
 
 def _products(rows: Rows) -> Array:
-    """What ω brings to readings of motion, (r, 6) by the products xx, xy, xz, yy, yz, zz, from six states."""
+    """Return the part of ω in readings of motion, (r, 6) by the products xx, xy, xz, yy, yz, zz, from six states."""
     assert rows.offset is not None
     alone = rows.offset[[0, 3, 5]]
     return np.asarray((rows.offset - UNEQUAL * (alone[AXES[0]] + alone[AXES[1]])).T)

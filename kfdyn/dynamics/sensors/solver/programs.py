@@ -1,4 +1,4 @@
-"""Which programs serve a problem: one made in general position, a more careful one, and then those of single states.
+"""Choose the programs of a problem: one made in general position, a more careful one, then those of single states.
 
 The elimination that is best in general position loses digits in some states, where what it eliminates early is nearly
 singular. These go to a program that carries on, from where something is carried at all, whatever is not well above the
@@ -78,7 +78,7 @@ def own_order(problem: Problem, group: Group, i: int) -> Order:
 
 
 def is_swept(problem: Problem) -> bool:
-    """Whether sweeps are compiled for a system: bodies that bend, and robots without dofs, have the dense estimate."""
+    """Tell whether sweeps serve a system: bodies that bend, and robots without dofs, have the dense estimate."""
     return dofs_of(problem.system).width == 6 and problem.system.nv > 0
 
 

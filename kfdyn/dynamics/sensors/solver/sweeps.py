@@ -24,7 +24,7 @@ ROUNDING = 1e-14
 
 
 class Means(NamedTuple):
-    """What the sweep answers for B states: the five means; λ, multipliers, pivots, unknowns, empty if not asked for."""
+    """Results of the sweep for B states: the five means; λ, multipliers, pivots, unknowns, empty if not asked for."""
 
     a: Array
     tau: Array
@@ -126,7 +126,7 @@ class Shares(NamedTuple):
 
     @staticmethod
     def of(A: Array) -> Shares:
-        """Of a matrix; what rounding has left of zeros and ones is taken off."""
+        """Return the shares of a matrix; what rounding has left of zeros and ones is taken off."""
         A = np.where(np.abs(A) < ROUNDING, 0.0, np.where(np.abs(A - 1) < ROUNDING, 1.0, A))
         copied = (np.count_nonzero(A, axis=1) == 1) & (A.sum(1) == 1)
         plain = np.flatnonzero(copied)
@@ -145,7 +145,7 @@ class Shares(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _shares(system: System) -> tuple[Shares, Shares, Shares] | None:
-    """Of X, which gives the open tree's rates; of what reads coordinates off these; and of X*, which gives forces."""
+    """Return the tables of X, of the coordinates read off the open tree's rates, and of X*, which gives forces."""
     maps = coordinate_maps(system)
     return None if maps is None else (Shares.of(maps[0]), Shares.of(maps[1]), Shares.of(maps[0].T))
 

@@ -1,4 +1,4 @@
-"""What the compiled sweeps answer about a problem: means, deviations, covariances, and readings held against them."""
+"""Answers of the compiled sweeps: means, deviations, covariances, and residuals of the readings."""
 
 from __future__ import annotations
 
@@ -221,5 +221,5 @@ SWEPT = Solver(means, deviations, respond, solutions)
 
 
 def solver_of(problem: Problem) -> Solver:
-    """Who answers a problem."""
+    """Return the solver of a problem."""
     return SWEPT if is_swept(problem) else DENSE

@@ -1,4 +1,4 @@
-"""What a set of sensors leaves undetermined, and which exact readings say the same twice: by name, with the cure."""
+"""Name what a set of sensors leaves undetermined, and exact readings that repeat each other, with the cure."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _bounded(sensor: Sensor, wide: Array) -> Sensor:
 
 
 def _too_wide(problem: Problem, group: Group, i: int) -> bool:
-    """Whether a state that is refused is determined after all, but by readings too wide to be told from none."""
+    """Tell whether a state that is refused is determined after all, but by readings too wide to be told from none."""
     if dofs_of(problem.system).width > 6 or not problem.system.nv:
         return False
     sensors = tuple(sensor.replace(cov=SHARPER * sensor.cov) for sensor in problem.sensors)

@@ -38,7 +38,7 @@ class Given(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What minimises: states, costates (chains, N, n), controls u = shift + gains x(k − 1), gains (chains, N, p, n)."""
+    """The minimum: states, costates (chains, N, n), controls u = shift + gains x(k − 1), gains (chains, N, p, n)."""
 
     x: Any
     costate: Any
@@ -48,11 +48,11 @@ class Found(NamedTuple):
 
 
 class Room(Workspace):
-    """What a pass works in."""
+    """The memory of a pass."""
 
     @staticmethod
     def layout(n, p, N):
-        """For n states and p controls."""
+        """Lay out the memory for n states and p controls."""
         return {
             "P": N * n * n, "z": N * n, "y": n, "pushed": p, "ahead": n, "eps": p, "C": p * n, "D": p * p, "L": p * p,
             "S": p * n, "W": p * n, "before": n * n, "V": n * n, "update": n + 2 * p + 2, "half": n * n,
@@ -60,7 +60,7 @@ class Room(Workspace):
 
 
 class Free:
-    """Which controls are free: those whose residual is a number."""
+    """Mark the controls that are free: those whose residual is a number."""
 
     def __init__(self, eps):
         self.eps = eps

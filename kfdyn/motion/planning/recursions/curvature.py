@@ -1,4 +1,4 @@
-"""What costates make of derivatives of accelerations, compiled: products too small for a call each."""
+"""Products of costates and derivatives of accelerations, compiled: too small for a call each."""
 
 from kfdyn.sweeps import loop, sweep
 
