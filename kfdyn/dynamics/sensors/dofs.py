@@ -13,7 +13,7 @@ from kfdyn.multibody import FlexibleSystem, System
 
 
 class Dofs(NamedTuple):
-    """Number of dofs, their rotors, where each body's begin, bodies parents first, and states of the widest node.
+    """Number of dofs, rotors, first dof of each body, dofs of its hinge; bodies outward, states of the widest node.
 
     The states of a node are [angular; linear], then its modes; narrower nodes are padded by zeros.
     """
@@ -21,6 +21,7 @@ class Dofs(NamedTuple):
     nv: int
     armature: Array
     start: Index
+    hinge: Index
     order: tuple[int, ...]
     width: int
 
@@ -36,11 +37,11 @@ class Dofs(NamedTuple):
 @lru_cache(maxsize=64)
 def dofs_of(system: System | FlexibleSystem) -> Dofs:
     """The dofs of a system, before couplings share them."""
-    tree = system.open_tree
-    order = tuple(int(k) for k in tree.layout.order if k < system.n_bodies)
-    if isinstance(system, FlexibleSystem):
-        return Dofs(system.nv, system.armature, system.v_start, order, 6 + int(system.modes.max(initial=0)))
-    return Dofs(tree.nv, tree.armature, tree.layout.v_start, order, 6)
+    plain, places = system.uncoupled, system.places
+    order = tuple(int(k) for k in system.open_tree.layout.order if k < system.n_bodies)
+    hinge = np.array([hinge.nv for hinge in places.hinges], dtype=np.int64)
+    modes = np.diff(places.v_start) - hinge
+    return Dofs(plain.nv, plain.armature, places.v_start, hinge, order, 6 + int(modes.max(initial=0)))
 
 
 def is_open(system: System | FlexibleSystem) -> bool:
@@ -57,29 +58,18 @@ def expect_served(system: System | FlexibleSystem) -> None:
         )
 
 
-def hinge_dofs(system: System | FlexibleSystem, k: int) -> int:
-    """Dofs of the hinge that carries body k."""
-    if isinstance(system, FlexibleSystem):
-        return int(system.hinge_v[k])
-    return system.bodies[k].hinge.nv
-
-
 def dof_start(system: System | FlexibleSystem, k: int) -> int:
     """Return the first place in v of the dofs of body k, those of its hinge first."""
-    if isinstance(system, FlexibleSystem):
-        return int(system.v_start[k])
     return system.v_slice(system.hinge_names[k]).start
 
 
 def dof_labels(system: System | FlexibleSystem) -> list[tuple[str, int]]:
     """Return the name of each entry of v in messages, and its body."""
-    out = []
+    out, modes = [], mode_places(system)
     for k, name in enumerate(system.hinge_names):
-        m = hinge_dofs(system, k) if has_own(system, k) else 0
+        m = int(dofs_of(system).hinge[k]) if has_own(system, k) else 0
         out += [(f"hinge {name!r}" + (f" (dof {i})" if m > 1 else ""), k) for i in range(m)]
-        if isinstance(system, FlexibleSystem):
-            own = dofs_of(system).of(k)
-            out += [(f"mode {name!r}", k) for name in system.dof_names[own.start + m : own.stop]]
+        out += [(f"mode {mode!r}", k) for mode, (body, _) in modes.items() if body == k]
     return out
 
 
@@ -100,8 +90,6 @@ def has_own(system: System | FlexibleSystem, k: int) -> bool:
 
 def mode_places(system: System | FlexibleSystem) -> dict[str, tuple[int, int]]:
     """Body of every mode, by the name it has among ``dof_names``, and its place among the body's dofs."""
-    if not isinstance(system, FlexibleSystem):
-        return {}
-    start = system.v_start
-    body = np.searchsorted(start, np.flatnonzero(system.elastic), side="right") - 1
-    return {system.dof_names[at]: (int(k), int(at - start[k])) for k, at in zip(body, np.flatnonzero(system.elastic))}
+    start, modes = dofs_of(system).start, np.flatnonzero(system.elastic)
+    body = np.searchsorted(start, modes, side="right") - 1
+    return {system.dof_names[at]: (int(k), int(at - start[k])) for k, at in zip(body, modes)}

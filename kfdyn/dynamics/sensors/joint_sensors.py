@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kfdyn.dynamics.sensors.dofs import dof_start, dofs_of, has_own, hinge_dofs, mode_places
+from kfdyn.dynamics.sensors.dofs import dof_start, dofs_of, has_own, mode_places
 from kfdyn.dynamics.sensors.sensor import Array, Index, Rows, Sensor, Site, frozen
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import LinkTerms, System
@@ -61,7 +61,7 @@ class AtHinges(Sensor):
                 continue
             k = system.hinge_index(name)
             every = self.hinges is None and self.reads_modes
-            m = dofs_of(system).count(k) if every else hinge_dofs(system, k)
+            m = dofs_of(system).count(k) if every else int(dofs_of(system).hinge[k])
             if not has_own(system, k):  # it follows another hinge
                 if self.hinges is not None:
                     system.v_slice(name)  # says whom
