@@ -15,7 +15,7 @@ ROOMS = (
     *(f"estimation/{room}" for room in ("branching", "consistency", "control", "fitting", "nonlinear", "operators")),
     "estimation/precision", "estimation/series",
 )  # fmt: skip
-LEFT = ("foreign.py", "check_log.py")
+LEFT = ("check_log.py",)
 #: Words that begin a riddle: "What a type is to him who writes a recursion".
 RIDDLE = re.compile(r"(?:What|Whether|Who|Whose|Where|Which|When|How|Why|That|So|For|Of)\b")
 #: A tree has roots, and equations; a covariance has a factor.

@@ -21,7 +21,7 @@ from kfdyn.bridge.operations import Operation
 from kfdyn.extras import needed
 from kfdyn.sweeps import thread_pool
 from kfdyn.sweeps.compiler.driver import machine
-from kfdyn.sweeps.compiler.foreign import (
+from kfdyn.sweeps.compiler.xla_handler import (
     ANSWER,
     API,
     ATTRIBUTES,

@@ -12,7 +12,7 @@ from kfdyn.duality.tolerance.natural_units import inverse as invert
 from kfdyn.dynamics.solving.kinds import own_way
 from kfdyn.errors import ModelError
 from kfdyn.io import State, save_urdf, to_mujoco, to_pinocchio
-from kfdyn.io.mjcf.read_mjcf import compile_mjcf
+from kfdyn.io.mjcf.load_mjcf import compile_mjcf
 from kfdyn.io.source import Source
 from kfdyn.multibody import Origin, System
 from kfdyn.multibody.kinds import expect_rigid

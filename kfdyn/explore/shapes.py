@@ -120,7 +120,7 @@ def _mjcf(path: Path) -> Iterator[tuple[str, Any]]:
     import trimesh
     from trimesh import creation
 
-    from kfdyn.io.mjcf.read_mjcf import compile_mjcf
+    from kfdyn.io.mjcf.load_mjcf import compile_mjcf
     from kfdyn.io.source import open_source
 
     model, _, missing = compile_mjcf(open_source(path))

@@ -3,7 +3,7 @@
 from kfdyn.io.describe import describe
 from kfdyn.io.load import load, read
 from kfdyn.io.load_result import Loaded, LoadWarning, Mimic
-from kfdyn.io.mjcf.read_mjcf import from_mujoco_model
+from kfdyn.io.mjcf.load_mjcf import from_mujoco_model
 from kfdyn.io.sensor_data import SensorData, read_sensors
 from kfdyn.io.states.mujoco_state import from_mujoco, from_mujoco_q, to_mujoco, to_mujoco_q
 from kfdyn.io.states.peer_coordinates import State

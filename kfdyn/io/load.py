@@ -135,14 +135,14 @@ def read(
     expect_no_page(opened)
     tag = opened.root().tag
     if tag == "robot":
-        from kfdyn.io.urdf.read_urdf import load_urdf
+        from kfdyn.io.urdf.load_urdf import load_urdf
 
         gravity = EARTH if gravity is None else gravity
         loaded = load_urdf(opened, floating_base, merge_fixed, gravity, indefinite_inertia, mimic, keep_fixed)
         loaded.system.remember(Origin("urdf", opened.path, opened.data, floating_base))
         return loaded.remarked(not_obeyed(loaded.system))
     if tag == "mujoco":
-        from kfdyn.io.mjcf.read_mjcf import load_mjcf
+        from kfdyn.io.mjcf.load_mjcf import load_mjcf
 
         if floating_base:
             raise ModelError(f"{opened.name}: an MJCF file says itself what floats: give the body a <freejoint/> there")

@@ -63,7 +63,7 @@ def read_sensors(source: str | bytes | os.PathLike[str]) -> tuple[SensorData, ..
     """
     opened = open_source(source)
     if opened.root().tag == "mujoco":
-        from kfdyn.io.mjcf.read_mjcf import compile_mjcf
+        from kfdyn.io.mjcf.load_mjcf import compile_mjcf
 
         return tuple(_of_model(compile_mjcf(opened)[0]))
     return tuple(_of_urdf(opened))

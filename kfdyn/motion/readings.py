@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.body_sensors import Accelerometer, AngularAcceleration, ForceTorque, Imu
-from kfdyn.dynamics.sensors.in_motion import JointPosition, JointVelocity, MotionSensor
 from kfdyn.dynamics.sensors.joint_sensors import JointAcceleration, JointTorque
+from kfdyn.dynamics.sensors.motion_sensors import JointPosition, JointVelocity, MotionSensor
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.nonlinear.manifold import Manifold

@@ -151,11 +151,11 @@ class Entry:
         """Return the address of XLA's handler for so many lanes, and the engine its code lives in.
 
         The first ``handed`` arrays that rows are given are XLA's. It is told all else beforehand, as words
-        (:mod:`~kfdyn.sweeps.compiler.foreign`): after two of its own the address of the model, 0, parameters, and the
-        other arrays; an array is its address, its number of axes and the address of its shape.
+        (:mod:`~kfdyn.sweeps.compiler.xla_handler`): after two of its own the address of the model, 0, parameters, and
+        the other arrays; an array is its address, its number of axes and the address of its shape.
         """
         from kfdyn.sweeps.compiler.driver import Code, located
-        from kfdyn.sweeps.compiler.foreign import write_handler
+        from kfdyn.sweeps.compiler.xla_handler import write_handler
 
         def write(address: Any, *values: Any) -> Any:
             return write_entry(self, self.seen(address), lanes, *values)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.dynamics.loops.reduced import explain_forward_dynamics_derivatives
+from kfdyn.dynamics.loops.coupled import explain_forward_dynamics_derivatives
 from kfdyn.dynamics.solving.forest import States
 from kfdyn.errors import SingularError
 from kfdyn.sweeps import Entry

@@ -33,7 +33,7 @@ def test_it_is_remembered(tmp_path):
 def test_pinocchio_reads_the_file_and_not_what_was_made_of_it(tmp_path, monkeypatch):
     """A loader that reads the wrong mass centre is found: what it writes back would only repeat its error."""
     pytest.importorskip("pinocchio")
-    from kfdyn.io.urdf import read_urdf as urdf
+    from kfdyn.io.urdf import load_urdf as urdf
 
     file = tmp_path / "rod.urdf"
     file.write_text(ROD.format(0.5))

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.arrays import Array
 from kfdyn.dynamics.forward import FORWARD
 from kfdyn.dynamics.inverse import inverse_dynamics as of_every_motor
+from kfdyn.dynamics.loops.coupled import by_embedding
 from kfdyn.dynamics.loops.cut_joint import Cut, cut_joint
-from kfdyn.dynamics.loops.reduced import by_embedding
 from kfdyn.dynamics.mass_matrix import mass_matrix
 from kfdyn.dynamics.operational_space import through_inverse
 from kfdyn.dynamics.solving.batched_cholesky import solve_positive

@@ -8,7 +8,14 @@ from kfdyn.dynamics.sensors.body_sensors import Accelerometer, AngularAccelerati
 from kfdyn.dynamics.sensors.estimate import estimate_dynamics
 from kfdyn.dynamics.sensors.from_data import FromData, from_data
 from kfdyn.dynamics.sensors.gradient import SensorGradient
-from kfdyn.dynamics.sensors.in_motion import (
+from kfdyn.dynamics.sensors.joint_sensors import (
+    JointAcceleration,
+    JointPrior,
+    JointTorque,
+    ModalForce,
+    MotorCurrent,
+)
+from kfdyn.dynamics.sensors.motion_sensors import (
     CenterOfMass,
     Contact,
     Gyroscope,
@@ -19,13 +26,6 @@ from kfdyn.dynamics.sensors.in_motion import (
     Pose,
     Position,
     Velocity,
-)
-from kfdyn.dynamics.sensors.joint_sensors import (
-    JointAcceleration,
-    JointPrior,
-    JointTorque,
-    ModalForce,
-    MotorCurrent,
 )
 from kfdyn.dynamics.sensors.observability import Observability, observability
 from kfdyn.dynamics.sensors.placement import Placement, place_sensors

@@ -18,7 +18,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
-_COUPLED = ("loops.reduced", "loops.constrained_hybrid", "loops.embedding", "loops.aggregation")
+_COUPLED = ("loops.coupled", "loops.constrained_hybrid", "loops.embedding", "loops.aggregation")
 _LOOPED = (
     "loops.closed", "loops.loop_derivatives", "loops.assemble", "loops.constrained_hybrid", "loops.embedding",
     "loops.aggregation", "simulation.symplectic.rattle",

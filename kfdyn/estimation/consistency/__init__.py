@@ -1,7 +1,7 @@
 """Calibrated tests of a filter's consistency: are its errors as it says?
 
-Each p-value is uniform when the model is right, at any dimension and sample size the test accepts; see `wishart` for
-the null distributions beyond χ², `moments` and `whiteness` for the tests that use them.
+Each p-value is uniform when the model is right, at any dimension and sample size the test accepts. `null_distributions`
+has those beyond χ², `moments` and `whiteness` the tests that use them.
 """
 
 from kfdyn.estimation.consistency.moments import (

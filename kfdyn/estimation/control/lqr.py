@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from kfdyn.estimation.control.goals import goal_rows, solve
-from kfdyn.estimation.control.limits import bind_limits, solve_within
+from kfdyn.estimation.control.interior_point import bind_limits, solve_within
 from kfdyn.estimation.control.problem import BlocksOrArray, bind
 from kfdyn.estimation.control.solution import LinearPlan
 from kfdyn.estimation.model.tree import Tree

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.io.load_result import Loaded, Mimic
-from kfdyn.io.urdf.read_urdf import planar_axes
+from kfdyn.io.urdf.load_urdf import planar_axes
 from kfdyn.multibody import Body, System
 from kfdyn.multibody.calls.arguments import expect_system
 from kfdyn.multibody.kinds import expect_no_loops, expect_rigid

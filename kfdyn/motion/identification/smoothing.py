@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kfdyn.arrays import Array
-from kfdyn.dynamics.sensors.in_motion import JointPosition
+from kfdyn.dynamics.sensors.motion_sensors import JointPosition
 from kfdyn.errors import KfdynError
 from kfdyn.estimation.nonlinear.smoother import iterated_kalman_smoother
 from kfdyn.estimation.nonlinear.trajectory import Step

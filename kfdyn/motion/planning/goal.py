@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.arrays import Array
-from kfdyn.dynamics.sensors.in_motion import MotionSensor
+from kfdyn.dynamics.sensors.motion_sensors import MotionSensor
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.multibody import System
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.control.goals import Rows, solve
-from kfdyn.estimation.control.limits import Limits, solve_within
+from kfdyn.estimation.control.interior_point import Limits, solve_within
 from kfdyn.estimation.control.problem import Problem
 from kfdyn.estimation.control.recursions import laws
 from kfdyn.estimation.control.solution import LinearPlan

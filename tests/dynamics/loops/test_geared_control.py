@@ -10,7 +10,7 @@ from test_coupled import close, coupled_tree
 import kfdyn as kf
 from kfdyn.dynamics import control
 from kfdyn.dynamics.hybrid import HYBRID
-from kfdyn.dynamics.loops import reduced
+from kfdyn.dynamics.loops import coupled
 from kfdyn.dynamics.mass_matrix import VARIANCES
 from kfdyn.dynamics.operational_space import COMPLIANCE, _frames
 from kfdyn.errors import KfdynError, ModelError, SingularError
@@ -166,7 +166,7 @@ def test_compiled_code_answers_all_of_it(monkeypatch):
 
     for module, names in (
         (control, ("_torque_by_parts", "_control_by_parts")),
-        (reduced, ("by_embedding", "dense_inverse")),
+        (coupled, ("by_embedding", "dense_inverse")),
     ):
         for name in names:
             monkeypatch.setattr(module, name, refuse)

@@ -62,11 +62,11 @@ class Handler:
 
     @staticmethod
     def nothing():
-        """What says that all went well."""
+        """Return what tells XLA that all went well."""
         return now(local(0))
 
     def elsewhere(self):
-        """What Python makes of it."""
+        """Let Python answer."""
         return tracing.builder.call(self.words[ELSEWHERE], INT, [self.frame])
 
     def answer(self, inner, arguments, kind):
@@ -124,7 +124,7 @@ class Handler:
 
 
 def _size(array):
-    """How many numbers an array of XLA's has."""
+    """Return the size of an array of XLA's, in numbers."""
     total, shape = local(1), pointer(field(array, SHAPE), INT)
     for i in loop(field(array, AXES)):
         total.set(total * shape[i])
