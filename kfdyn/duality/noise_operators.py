@@ -156,7 +156,7 @@ def noise_maps(ss: StateSpace) -> dict[str, Operator]:
         )
 
     L, L_inverse = lower(inverse=False), lower(inverse=True)
-    w, r = op.block_diagonal(square_root(ss.Q)), op.block_diagonal(square_root(ss.R))
+    w, r = op.block_diagonal(square_root(ss.Q, ss.vectors)), op.block_diagonal(square_root(ss.R))
     error = _beside(op.psi @ w, -(op.psi @ op.K @ r))
     innovation = op.H @ error + _beside(0.0 * (op.H @ w), r)
     return {

@@ -201,6 +201,7 @@ def as_forest(
         shape.R,                       # measurement noise R(k): rotor inertia            THEORY section 6
         terms.xi.reshape(-1),          # known input ξ(k): bias force, less external      R86 Table 6.1, row 6; (4.4)
         terms.eta.reshape(-1),         # co-state input η(k): Coriolis; −g at the roots   R86 (5.6), (6.4)
+        vectors=shape.vectors,         # [moment; force], turned to the world's axes
     )  # fmt: skip
     return Forest(system, lead, ss)
 
@@ -224,6 +225,7 @@ class _Shape(NamedTuple):
     m: Index
     R: Array
     has_parent: NDArray[np.bool_]
+    vectors: NDArray[np.bool_]
 
 
 @lru_cache(maxsize=16)
@@ -235,4 +237,6 @@ def _shape(system: System, copies: int) -> _Shape:
     tree = Tree(forest, system.hinge_names if copies == 1 else None)
     own = np.diff(system.layout.v_start)
     R = np.concatenate([np.diag(body.armature).reshape(-1) for body in system.bodies])
-    return _Shape(tree, np.full(forest.size, 6), np.tile(own, copies), np.tile(R, copies), parent >= 0)
+    return _Shape(
+        tree, np.full(forest.size, 6), np.tile(own, copies), np.tile(R, copies), parent >= 0, np.ones(forest.size, bool)
+    )

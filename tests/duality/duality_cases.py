@@ -17,7 +17,7 @@ def heavier(ss, k, factor):
     """The model of the same robot with body k heavier by a factor, of the same shape."""
     phi = [None if p < 0 else b for p, b in zip(ss.tree.parent, ss.phi)]
     Q = [factor * block if j == k else block for j, block in enumerate(ss.Q)]
-    return kf.StateSpace(ss.tree, phi, list(ss.H), Q, list(ss.R), ss.xi, ss.eta)
+    return kf.StateSpace(ss.tree, phi, list(ss.H), Q, list(ss.R), ss.xi, ss.eta, vectors=ss.vectors)
 
 
 def with_covariance(ss, name, matrix):

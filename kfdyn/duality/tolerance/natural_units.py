@@ -46,6 +46,7 @@ class NaturalUnits(NamedTuple):
             [H * unit / own[:, None] for H, unit, own in zip(ss.H, self.states, self.outputs)],
             [Q / np.outer(unit, unit) for Q, unit in zip(ss.Q, self.states)],
             [R / np.outer(own, own) for R, own in zip(ss.R, self.outputs)],
+            vectors=ss.vectors,
         )
 
 

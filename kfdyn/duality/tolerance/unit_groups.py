@@ -7,24 +7,17 @@ from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.estimation import StateSpace
-from kfdyn.estimation.model.turned import of_vectors
 
 Starts = NDArray[np.int64]
-
-_ROUNDED = 1e-12  # how exactly a rigid body's steps show what they are
-_TRIPLES = np.array([0, 3])  # [angular; linear]
 
 
 def unit_groups(ss: StateSpace) -> list[Starts]:
     """Return the first component of each group of one unit, node by node; a group ends where the next begins.
 
     What is small must be told from what is 0, and an axis of the world is no unit: a lever of 1e-17 m along y says
-    only that the lever along x was rounded. The three moments of a node have one unit, its three forces another, and
-    no choice of axes changes them. They are recognised by what rigid bodies alone have, in every block of six::
-
-        M = [[J, m p~], [−m p~, m 1]],     φ = [[A, l~A], [0, A]],  AA* = 1 (or φ = 0)
-
-    In any other node every component has its own unit, for nothing is known of it.
+    only that the lever along x was rounded. The three moments of a body have one unit, its three forces another, and
+    no choice of axes changes them: ``ss.vectors`` says which nodes are made of such vectors. In any other node every
+    component has its own unit, for nothing is known of it.
 
     Returns
     -------
@@ -39,14 +32,8 @@ def unit_groups(ss: StateSpace) -> list[Starts]:
     >>> unit_groups(kf.StateSpace([-1], [None], [[[1.0, 0.0]]], [[[1.0, 0.0], [0.0, 2.0]]]))
     [array([0, 1])]
     """
-    bodies = [bool(of_vectors(Q)) for Q in ss.Q]
-    for k, p in enumerate(ss.tree.parent):
-        if p >= 0 and not (bodies[k] and bodies[p] and _rigid(ss.phi[k])):
-            bodies[k] = bodies[p] = False
-    return [
-        np.concatenate([6 * i + _TRIPLES for i in range(len(Q) // 6)]) if body else np.arange(len(Q))
-        for Q, body in zip(ss.Q, bodies)
-    ]
+    vectors = np.zeros(len(ss), dtype=bool) if ss.vectors is None else ss.vectors
+    return [np.arange(0, n, 3 if triple else 1) for n, triple in zip(ss.n.tolist(), vectors.tolist())]
 
 
 def group_norms(block: Array, rows: Starts, cols: Starts) -> Array:
@@ -77,18 +64,3 @@ def group_norm(vector: Array, starts: Starts) -> Array:
 def spread(values: Array, starts: Starts, n: int) -> Array:
     """Repeat the value of each group for its components, (n,)."""
     return np.repeat(values, np.diff(np.append(starts, n)))
-
-
-def _rigid(phi: Array) -> bool:
-    """Return True if every block of six shifts a spatial force, or is 0."""
-    if phi.shape[0] % 6 or phi.shape[1] % 6:
-        return False
-    for part in phi.reshape(phi.shape[0] // 6, 6, -1, 6).transpose(0, 2, 1, 3).reshape(-1, 6, 6):
-        A, lever = part[:3, :3], part[:3, 3:]
-        if not part.any():
-            continue
-        skew = lever @ A.T
-        off = max(np.abs(A @ A.T - np.eye(3)).max(), np.abs(part[3:, 3:] - A).max(), np.abs(part[3:, :3]).max())
-        if off > _ROUNDED or np.abs(skew + skew.T).max() > _ROUNDED * max(np.abs(skew).max(), 1e-300):
-            return False
-    return True

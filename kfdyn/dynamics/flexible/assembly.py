@@ -70,6 +70,7 @@ def flexible_forest(
         flat([node.R for node in nodes]),
         flat([node.xi for node in nodes]),
         flat([node.eta for node in nodes]),
+        vectors=np.tile(system.modes == 0, B),
     )
     return Forest(system, lead, ss)
 

@@ -124,8 +124,9 @@ def embedded_forest(
         return np.concatenate([np.zeros((size, 0)), *flat], axis=1).reshape(-1)
 
     ss = StateSpace.trusted(
-        tree, np.tile(states, size), np.tile(m, size), *(joined(x) for x in (phi, H, Q, R, xi, eta))
-    )
+        tree, np.tile(states, size), np.tile(m, size), *(joined(x) for x in (phi, H, Q, R, xi, eta)),
+        vectors=np.tile([all(blocks[k].Q.shape[-1] == 6 for k in node.bodies) for node in nodes.nodes], size),
+    )  # fmt: skip
     return EmbeddedForest(system, lead, ss, nodes, tuple(freedoms), tuple(rotors))
 
 

@@ -112,14 +112,17 @@ def partition_hinges(
     names = [
         (ss.tree.names[k] if ss.tree.names else str(k)) + "'" * int(i - body[k]) for i, k in enumerate(owner.tolist())
     ]
+    blocks = [block for parts in nodes for block in parts.Q]
+    whole = np.array([len(block) for block in blocks]) == ss.n[owner]
     split = StateSpace(
         Tree(parent, names),
         [step for parts in nodes for step in parts.phi],
         [block for parts in nodes for block in parts.H],
-        [block for parts in nodes for block in parts.Q],
+        blocks,
         [block for parts in nodes for block in parts.R],
         xi=_placed(ss, ss.xi, nodes, inward=False),
         eta=_placed(ss, ss.eta, nodes, inward=True),
+        vectors=None if ss.vectors is None else ss.vectors[owner] & whole,
     )
     return Partition(ss, split, body, base, owner, [parts.mix for parts in nodes])
 

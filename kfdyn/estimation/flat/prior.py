@@ -75,7 +75,7 @@ def finite_model(ss: StateSpace, s: FloatArray | None = None) -> tuple[StateSpac
     nodes = np.searchsorted(ss.arrays.state, ss.flat, side="right") - 1
     within = ss.flat - ss.arrays.state[nodes]
     Q[ss.Q.offsets[nodes] + within * (ss.n[nodes] + 1)] += s[ss.flat] ** 2
-    inner = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi, ss.H.flat, Q, ss.R.flat)
+    inner = StateSpace.trusted(ss.tree, ss.n, ss.m, ss.phi, ss.H.flat, Q, ss.R.flat, vectors=ss.vectors)
     return inner, s
 
 

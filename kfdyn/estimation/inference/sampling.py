@@ -125,9 +125,8 @@ def draw_posterior(filt: Filtered, rng: np.random.Generator, n: int | None = Non
 def draw_centered(ss: StateSpace, rng: np.random.Generator, batch: tuple[int, ...]) -> Draw:
     """Draw (w, x, T) of any batch shape with ξ = η = 0."""
     expect_proper(ss, "a draw")
-    expect_covariance(
-        ss.tree, "Q", Packed(ss.Q.flat.copy(), ss.n, ss.n)
-    )  # a robot's may be an inertia that no body has
+    if ss.factors is None or ss.factors.Q is None:  # else it is one; a model that was not checked may have others
+        expect_covariance(ss.tree, "Q", Packed(ss.Q.flat.copy(), ss.n, ss.n), ss.vectors)
     op = Operators(ss)
     # Triangular roots are unique, so that a seed gives the same draws everywhere. Eigenvectors would not do: those of
     # equal eigenvalues, as every symmetric body has, are whatever a processor's library makes of them.

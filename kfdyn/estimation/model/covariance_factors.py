@@ -12,8 +12,7 @@ from kfdyn.errors import ModelError
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 from kfdyn.estimation.model.packing import BlockInput, Packed, pack
 from kfdyn.estimation.model.tree import Tree
-from kfdyn.estimation.model.turned import of_vectors, vector_deviations
-from kfdyn.estimation.model.validation import expect_finite
+from kfdyn.estimation.model.validation import Mask, expect_finite, vector_deviations
 
 if TYPE_CHECKING:
     from kfdyn.estimation.model.state_space import StateSpace
@@ -95,10 +94,10 @@ def _lower(b: FloatArray) -> FloatArray:
 def noise_roots(ss: StateSpace) -> tuple[FloatArray, FloatArray]:
     """Q^½ and R^½ of all nodes, lower triangular and flat."""
     Q, R = ss.factors if ss.factors is not None else (None, None)
-    return (root_of(ss.Q) if Q is None else Q.lower), (root_of(ss.R) if R is None else R.lower)
+    return (root_of(ss.Q, ss.vectors) if Q is None else Q.lower), (root_of(ss.R) if R is None else R.lower)
 
 
-def root_of(blocks: Blocks) -> FloatArray:
+def root_of(blocks: Blocks, vectors: Mask | None = None) -> FloatArray:
     """Lower triangular roots of covariances; of those that may be singular through eigenvalues."""
     from kfdyn.estimation.recursions.linalg.triangular import cholesky_roots
 
@@ -110,7 +109,8 @@ def root_of(blocks: Blocks) -> FloatArray:
             some, n = np.flatnonzero(doubtful[nodes]), stack.shape[1]
             if some.size:
                 sizes = np.full(some.size, n)
-                root = _lower(square_root(Blocks(stack[some].ravel(), sizes, sizes)).stacked())
+                own = None if vectors is None else vectors[nodes[some]]
+                root = _lower(square_root(Blocks(stack[some].ravel(), sizes, sizes), own).stacked())
                 out[blocks.places(nodes[some], n * n)] = root.reshape(some.size, -1)
     return out
 
@@ -139,18 +139,20 @@ def of_seen(ss: StateSpace, R_root: FloatArray, seen: np.ndarray) -> FloatArray:
     return out.flat
 
 
-def square_root(blocks: Blocks) -> Blocks:
+def square_root(blocks: Blocks, vectors: Mask | None = None) -> Blocks:
     """C(k) with C C* = B(k) for positive semi-definite blocks: scaled eigenvectors of the correlations.
 
     Eigenvalues within rounding of zero are zero: the root of ε would be a deviation of 1e-8 out of the range of B.
-    Correlations, so that a state in small units is not taken for rounding; unless it is some, of a vector turned.
+    Correlations, so that a state in small units is not taken for rounding; unless it is some, of a vector turned:
+    ``vectors`` are the nodes that have those.
     """
     flat = np.empty_like(blocks.flat)
     for nodes, stack in blocks.grouped():
         deviation = np.sqrt(np.maximum(np.diagonal(stack, axis1=1, axis2=2), 0.0))
         root, lowest = _scaled_root(stack, deviation)
         unseen = ((deviation == 0) & stack.any(axis=2)).any(axis=1)  # no variance, but covariances
-        turned = ((lowest < 0) | unseen) & of_vectors(stack)
+        turned = (lowest < 0) | unseen
+        turned &= False if vectors is None else vectors[nodes]
         if turned.any():
             root[turned] = _scaled_root(stack[turned], vector_deviations(stack[turned]))[0]
         where = blocks.places(nodes, stack.shape[1] ** 2)

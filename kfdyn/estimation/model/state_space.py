@@ -17,12 +17,14 @@ from kfdyn.estimation.model.packing import BlockInput
 from kfdyn.estimation.model.repr import as_html, as_text
 from kfdyn.estimation.model.tree import Tree
 from kfdyn.estimation.model.validation import (
+    Mask,
     covariances,
     flat_states,
     matrices,
     parent_sizes,
     stacked_vector,
     transitions,
+    vector_nodes,
 )
 
 _TABLE_LOCK = Lock()  # a model may be used by several threads at once
@@ -101,6 +103,9 @@ class StateSpace:
     flat : mapping from nodes to True or masks (n_k,), optional
         States of which nothing is known beforehand: an infinite variance is added to their Q, in the exact limit.
         The filter, the smoother and the score take such models. In mechanics: a body of infinite mass.
+    vectors : bool or mask (N,), optional
+        Nodes whose states are made of vectors of three components, as [moment; force], that were turned. What a
+        rotation leaves of a vector's largest variance in its smallest is rounding then, no error of the model.
     names : sequence of str, optional
         Names of the nodes for error messages.
     check : bool
@@ -122,6 +127,8 @@ class StateSpace:
         The model's own inputs.
     flat : ndarray of int or None
         Places of the flat states in a stacked state.
+    vectors : ndarray of bool, shape (N,), or None
+        Nodes whose states are made of vectors.
 
     Examples
     --------
@@ -149,6 +156,7 @@ class StateSpace:
     eta: FloatArray | None
     factors: Factors | None
     flat: IntArray | None
+    vectors: Mask | None
     _cache: dict[Any, Any]  # Riccati by method and pattern; the finite model of one with flat states
     _table: Any  # see address; None until asked for
     in_parts: bool = False  # one of several models that are to have the same bits however few nodes are in each
@@ -166,21 +174,23 @@ class StateSpace:
         Q_factor: BlockInput | None = None,
         R_factor: BlockInput | None = None,
         flat: Mapping[int, Any] | None = None,
+        vectors: ArrayLike | None = None,
         names: Sequence[str] | None = None,
         check: bool = True,
     ) -> None:
         tree = as_tree(parent, names)
+        turned = vector_nodes(tree, vectors)
         Q, Q_root = squared(tree, "Q", Q, Q_factor, check)
         R, R_root = squared(tree, "R", R, R_factor, check)
         if Q is None:
             raise ShapeError("give Q, the process covariances, or their factors Q_factor")
-        Q_flat, n = covariances(tree, "Q", Q, None, "be square", check=check and Q_root is None)
+        Q_flat, n = covariances(tree, "Q", Q, None, "be square", check=check and Q_root is None, vectors=turned)
         H_flat, m = matrices(tree, "H", H, None, n, _H_RULE, check)
         R_flat = np.zeros(int((m * m).sum()))
         if R is not None:
             R_flat = covariances(tree, "R", R, m, _R_RULE, check=check and R_root is None)[0]
         self._set(tree, n, m, transitions(tree, "phi", phi, n, _PHI_RULE, check), H_flat, Q_flat, R_flat)
-        self.__dict__.update(xi=self._known("xi", xi), eta=self._known("eta", eta))
+        self.__dict__.update(xi=self._known("xi", xi), eta=self._known("eta", eta), vectors=turned)
         if Q_root is not None or R_root is not None:
             self.__dict__["factors"] = Factors(Q_root, R_root)
         if flat is not None:
@@ -220,6 +230,7 @@ class StateSpace:
             "eta": None,
             "factors": None,
             "flat": None,
+            "vectors": None,
             "_cache": {},
             "_table": None,
         }
@@ -238,6 +249,7 @@ class StateSpace:
         xi: FloatArray | None = None,
         eta: FloatArray | None = None,
         flat: IntArray | None = None,
+        vectors: Mask | None = None,
     ) -> StateSpace:
         """Build a model from flat buffers that another part of the program vouches for: nothing is checked or copied.
 
@@ -254,10 +266,12 @@ class StateSpace:
             Known inputs.
         flat : ndarray of int64, optional
             Places of the flat states in a stacked state, increasing; at least one.
+        vectors : ndarray of bool, shape (N,), optional
+            Nodes whose states are made of vectors.
         """
         ss = cls.__new__(cls)
         ss._set(tree, n, m, phi if isinstance(phi, Blocks) else Blocks(phi, parent_sizes(tree, n), n), H, Q, R)
-        ss.__dict__.update(xi=xi, eta=eta, flat=flat)
+        ss.__dict__.update(xi=xi, eta=eta, flat=flat, vectors=vectors)
         return ss
 
     @classmethod
@@ -366,7 +380,7 @@ class StateSpace:
         if H is not None:
             new["H"] = self.H.like(matrices(tree, "H", H, m, n, _SAME, check)[0])
         if Q is not None:
-            new["Q"] = self.Q.like(covariances(tree, "Q", Q, n, _SAME, self.common.n, check)[0])
+            new["Q"] = self.Q.like(covariances(tree, "Q", Q, n, _SAME, self.common.n, check, self.vectors)[0])
         if R is not None:
             new["R"] = self.R.like(covariances(tree, "R", R, m, _SAME, self.common.m, check)[0])
         return self._with(new, self._known("xi", xi), self._known("eta", eta))
@@ -442,6 +456,7 @@ class StateSpace:
             self.eta,
             self.flat,
             self.factors,
+            self.vectors,
         )
 
     def __len__(self) -> int:
@@ -475,12 +490,13 @@ def _rebuilt(
     eta: FloatArray | None,
     flat: IntArray | None = None,
     factors: Factors | None = None,
+    vectors: Mask | None = None,
 ) -> StateSpace:
     """A model that was pickled; its arrays may begin at any byte and have a dtype of their own, so they are copied."""
     n, m, starts = (np.concatenate([np.empty(0, np.int64), array]) for array in sizes)
     phi, H, Q, R = (np.concatenate([np.empty(0), array]) for array in buffers)
     ss = StateSpace.trusted(tree, n, m, Blocks(phi, parent_sizes(tree, n), n, starts), H, Q, R, xi, eta)
-    ss.__dict__.update(flat=flat, factors=factors)
+    ss.__dict__.update(flat=flat, factors=factors, vectors=vectors)
     return ss
 
 

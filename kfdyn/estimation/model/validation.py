@@ -14,12 +14,13 @@ from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, offsets_
 from kfdyn.estimation.model.overflow import sum_is_finite
 from kfdyn.estimation.model.packing import BlockInput, Packed, pack, variances
 from kfdyn.estimation.model.tree import Tree
-from kfdyn.estimation.model.turned import of_vectors, vector_deviations
+
+Mask = NDArray[np.bool_]
 
 _MANY = 64  # blocks: fewer are looked at in less time than it takes to load compiled code
 _CLEARLY_POSITIVE = 1e-12  # a pivot of elimination above this part of its variance: far above what rounding leaves of 0
 _PSD_TOLERANCE = 1e-10  # of a variance: far above the rounding of a computed G Q G*, far below a modelling error
-_TURNED_TOLERANCE = 2e-12  # of a vector's variances: a turned inertia, of which a body's moments may lose 1e-12 already
+_TURNED_TOLERANCE = 2e-12  # of a vector's variances: what was turned may have lost 1e-12 of them already
 
 
 def matrices(
@@ -42,17 +43,24 @@ def covariances(
     rule: str,
     alike: int | None = None,
     check: bool = True,
+    vectors: Mask | None = None,
 ) -> tuple[FloatArray, IntArray]:
     """Pack and check covariances; return them, flat, and their sizes. ``alike`` is the size of all, if it is known."""
-    if size is None or alike == 1:
+    if vectors is None and (size is None or alike == 1):
         flat = variances(given, len(tree))
         if flat is not None:
             return flat, np.ones(flat.size, np.int64) if size is None else size
     packed = pack(tree, name, given)
     size = packed.row_counts() if size is None else size
     expect_size(tree, name, packed, size, size, rule)
+    if vectors is not None and (size[vectors] % 3).any():
+        k = int(np.flatnonzero(vectors & (size % 3 > 0))[0])
+        raise ShapeError(
+            f"vectors says that the state of {tree.label(k)} is made of vectors of three components, but it has "
+            f"{size[k]}; leave that node out of vectors, a mask over the nodes"
+        )
     if check:
-        expect_covariance(tree, name, packed)
+        expect_covariance(tree, name, packed, vectors)
     return packed.spread(), size
 
 
@@ -129,12 +137,12 @@ def expect_finite(tree: Tree, name: str, packed: Packed) -> None:
         )
 
 
-def expect_covariance(tree: Tree, name: str, packed: Packed) -> None:
+def expect_covariance(tree: Tree, name: str, packed: Packed, vectors: Mask | None = None) -> None:
     """Refuse the first block that is not finite, symmetric, positive semi-definite; symmetrise the rounding of others.
 
-    Each block is scaled to a correlation matrix first, so that the verdict does not depend on units. Vectors in space
-    have one unit each: of a rod that lies nearly along an axis the moment about it is what rotation left of the others,
-    a rounding error of theirs.
+    Each block is scaled to a correlation matrix first, so that the verdict does not depend on units. ``vectors`` are
+    nodes whose components form vectors of three, of one unit each: a small variance may be what rotation left of a
+    large one, a rounding error of it.
     """
     flat, sizes = packed.flat, packed.rows
     if sizes.size and not (sizes != 1).any():  # variances: their sign is all there is to check
@@ -146,6 +154,9 @@ def expect_covariance(tree: Tree, name: str, packed: Packed) -> None:
     if sizes.size >= _MANY and surely_covariances(flat, sizes):
         return
     expect_finite(tree, name, packed)
+    turned = np.full(sizes.size, vectors is not None)
+    if vectors is not None:
+        np.logical_and.at(turned, slice(None) if packed.which is None else packed.which, vectors)
     blocks = Blocks(flat, sizes, sizes)
     for nodes, stack in blocks.grouped():
         n = stack.shape[1]
@@ -165,10 +176,10 @@ def expect_covariance(tree: Tree, name: str, packed: Packed) -> None:
                 )
             stack = 0.5 * (stack + stack.transpose(0, 2, 1))
             flat[blocks.places(nodes, n * n)] = stack.reshape(nodes.size, n * n)
-        wrong = np.flatnonzero(_indefinite(stack))
+        wrong = np.flatnonzero(_indefinite(stack, turned[nodes]))
         if wrong.size:
-            k, lowest = packed.node(int(nodes[wrong[0]])), np.linalg.eigvalsh(stack[wrong[0]])[0]
-            raise _not_semidefinite(tree, name, k, lowest)
+            k, values = packed.node(int(nodes[wrong[0]])), np.linalg.eigvalsh(stack[wrong[0]])
+            raise _not_semidefinite(tree, name, k, values[0], values[-1])
 
 
 def surely_covariances(flat: FloatArray, sizes: IntArray) -> bool:
@@ -184,14 +195,17 @@ def surely_covariances(flat: FloatArray, sizes: IntArray) -> bool:
     return bool(surely_semidefinite(Tag(lanes), Tag(most), flat, sizes, np.empty(lanes * most * most)))
 
 
-def _not_semidefinite(tree: Tree, name: str, k: int, lowest: float) -> ModelError:
+def _not_semidefinite(tree: Tree, name: str, k: int, lowest: float, size: float = 0.0) -> ModelError:
+    cure = ""
+    if lowest > -_PSD_TOLERANCE * size:
+        cure = "; if it is one but for rounding, StateSpace takes a factor of it as Q_factor or R_factor"
     return ModelError(
         f"{name} of {tree.label(k)} is not positive semi-definite (lowest eigenvalue {lowest:.3g}); "
-        "a covariance must be: correct its entries"
+        f"a covariance must be: correct its entries{cure}"
     )
 
 
-def _indefinite(stack: FloatArray) -> NDArray[np.bool_]:
+def _indefinite(stack: FloatArray, turned: Mask) -> Mask:
     """Which of the symmetric matrices (count, n, n) have an eigenvalue below zero by more than rounding.
 
     One factorisation of all of them, raised by what rounding may make of 0, tells whether there is any. If so,
@@ -203,7 +217,7 @@ def _indefinite(stack: FloatArray) -> NDArray[np.bool_]:
         np.linalg.cholesky(stack)
         return wrong
     with np.errstate(all="ignore"):  # of what is doubtful
-        unit, tolerance = _units(stack)
+        unit, tolerance = _units(stack, turned)
         scaled = stack / (unit[:, :, None] * unit[:, None, :])
         try:
             np.linalg.cholesky(scaled + tolerance[:, None, None] * np.eye(n))
@@ -226,7 +240,7 @@ def _indefinite(stack: FloatArray) -> NDArray[np.bool_]:
     return wrong
 
 
-def _units(stack: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _units(stack: FloatArray, turned: Mask) -> tuple[FloatArray, FloatArray]:
     """Units in which the eigenvalues of covariances are judged, and what rounding may make of one that is 0."""
     variance = np.diagonal(stack, axis1=1, axis2=2)
     # one that is not positive has no unit of its own; those of the others may be far larger
@@ -235,11 +249,29 @@ def _units(stack: FloatArray) -> tuple[FloatArray, FloatArray]:
         np.sqrt(np.where(variance > 0, variance, other)),
         np.full(len(stack), _PSD_TOLERANCE * variance.shape[1]),
     )
-    turned = of_vectors(stack)
     if turned.any():
         whole = vector_deviations(stack[turned])
         units[turned], tolerance[turned] = np.where(whole > 0, whole, 1.0), _TURNED_TOLERANCE
     return units, tolerance
+
+
+def vector_deviations(stack: FloatArray) -> FloatArray:
+    """√ of the variances summed over each vector of three, for each of its components, (count, n)."""
+    variance = np.abs(np.diagonal(stack, axis1=1, axis2=2))
+    return np.repeat(np.sqrt(variance.reshape(len(stack), -1, 3).sum(axis=2)), 3, axis=1)
+
+
+def vector_nodes(tree: Tree, vectors: ArrayLike | None) -> Mask | None:
+    """Nodes whose states are made of vectors, as a mask (N,); None if there is none."""
+    if vectors is None:
+        return None
+    which = np.asarray(vectors)
+    if which.dtype != bool or which.shape not in ((), (len(tree),)):
+        raise ShapeError(
+            f"vectors must be True, False, or a mask with one bool for each of the {len(tree)} nodes; got "
+            f"{which.dtype} of shape {which.shape}"
+        )
+    return np.full(len(tree), which) if which.any() else None
 
 
 def flat_states(tree: Tree, n: IntArray, state: IntArray, flat: Mapping[int, Any]) -> IntArray | None:
