@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from dense_dynamics import dense_bias, dense_mass_matrix, over, quick
+from flexible_cases import random_flexible
 from hypothesis import given
 from multibody_cases import close, forest, phi, seeds, state
 
 import kfdyn as kf
 import kfdyn.multibody as mb
-from kfdyn.dynamics import as_estimation, as_forest
+from kfdyn.dynamics import as_estimation, as_forest, partition_hinges
 from kfdyn.errors import ModelError, ShapeError, SingularError
 
 
@@ -83,6 +84,34 @@ def test_a_forest_refuses_what_does_not_fit():
     made = as_forest(kf.models.puma560(), np.zeros((2, 6)))
     with pytest.raises(ShapeError, match=r"shape \(3, 6\) does not broadcast to \(2, 6\)"):
         made.stack(np.zeros((3, 6)))
+
+
+def rods(kind):
+    """Thin rods, whose moment about their own axis is 0, in every kind of system."""
+    chain = kf.models.uniform_chain(3)
+    first, second, _ = chain.hinge_names
+    if kind == "geared":
+        return kf.System(chain.bodies, couplings=[kf.Coupling([first, second], [[1.0], [0.5]])])
+    if kind == "looped":
+        return chain.with_loops([kf.Loop(chain.body_names[-1], None, rows=(5,))])
+    if kind == "flexible":
+        tip = random_flexible(np.random.default_rng(0), "tip", parent=chain.body_names[-1], position=[1.0, 0, 0])
+        return kf.FlexibleSystem([*chain.bodies, tip])
+    return chain
+
+
+@pytest.mark.parametrize("angle", 10.0 ** np.arange(-17, -3, 2))
+@pytest.mark.parametrize("kind", ["tree", "geared", "looped", "flexible"])
+def test_the_translation_tells_what_was_turned(kind, angle):
+    """Estimation knows no inertia; told that forces are vectors, it takes no rounding for a negative variance."""
+    system = rods(kind)
+    q = system.neutral()
+    q[:3] += angle
+    ss = as_estimation(system, q)
+    assert ss.vectors is not None and ss.vectors.tolist() == (ss.n % 6 == 0).tolist()
+    for model in (ss, partition_hinges(ss).ss, as_forest(system, [q, q]).ss if kind == "tree" else ss):
+        assert np.isfinite(kf.draw(model, np.random.default_rng(0), 2).x).all()
+        model.replace(Q=list(model.Q))
 
 
 def test_refusals():
