@@ -125,7 +125,7 @@ def draw_posterior(filt: Filtered, rng: np.random.Generator, n: int | None = Non
 def draw_centered(ss: StateSpace, rng: np.random.Generator, batch: tuple[int, ...]) -> Draw:
     """Draw (w, x, T) of any batch shape with ξ = η = 0."""
     expect_proper(ss, "a draw")
-    if ss.factors is None or ss.factors.Q is None:  # else it is one; a model that was not checked may have others
+    if ss.factors is None or ss.factors.Q is None:  # F F* is one; what was not checked may be none
         expect_covariance(ss.tree, "Q", Packed(ss.Q.flat.copy(), ss.n, ss.n), ss.vectors)
     op = Operators(ss)
     # Triangular roots are unique, so that a seed gives the same draws everywhere. Eigenvectors would not do: those of

@@ -189,15 +189,23 @@ class StateSpace:
         R_flat = np.zeros(int((m * m).sum()))
         if R is not None:
             R_flat = covariances(tree, "R", R, m, _R_RULE, check=check and R_root is None)[0]
-        self._set(tree, n, m, transitions(tree, "phi", phi, n, _PHI_RULE, check), H_flat, Q_flat, R_flat)
-        self.__dict__.update(xi=self._known("xi", xi), eta=self._known("eta", eta), vectors=turned)
+        self._set(tree, n, m, transitions(tree, "phi", phi, n, _PHI_RULE, check), H_flat, Q_flat, R_flat, turned)
+        self.__dict__.update(xi=self._known("xi", xi), eta=self._known("eta", eta))
         if Q_root is not None or R_root is not None:
             self.__dict__["factors"] = Factors(Q_root, R_root)
         if flat is not None:
             self.__dict__["flat"] = flat_states(tree, n, self.arrays.state, flat)
 
     def _set(
-        self, tree: Tree, n: IntArray, m: IntArray, phi: Blocks, H: FloatArray, Q: FloatArray, R: FloatArray
+        self,
+        tree: Tree,
+        n: IntArray,
+        m: IntArray,
+        phi: Blocks,
+        H: FloatArray,
+        Q: FloatArray,
+        R: FloatArray,
+        vectors: Mask | None,
     ) -> None:
         """Take over flat buffers that are known to be good."""
         common = Common.of(n, m)
@@ -211,8 +219,9 @@ class StateSpace:
             "Q": Blocks(Q, n, n, state if common.n == 1 else None),
             "R": Blocks(R, m, m, output if common.m == 1 else None),
         }
-        for buffer in (n, m, phi.flat, H, Q, R):
-            buffer.flags.writeable = False
+        for buffer in (n, m, phi.flat, H, Q, R, vectors):
+            if buffer is not None:
+                buffer.flags.writeable = False
         arrays = Arrays(
             tree.order, tree.parent, tree.child_start, tree.child_list, state, output,
             phi.flat, phi.offsets, H, blocks["H"].offsets, Q, blocks["Q"].offsets, R, blocks["R"].offsets,
@@ -230,7 +239,7 @@ class StateSpace:
             "eta": None,
             "factors": None,
             "flat": None,
-            "vectors": None,
+            "vectors": vectors,
             "_cache": {},
             "_table": None,
         }
@@ -270,8 +279,8 @@ class StateSpace:
             Nodes whose states are made of vectors.
         """
         ss = cls.__new__(cls)
-        ss._set(tree, n, m, phi if isinstance(phi, Blocks) else Blocks(phi, parent_sizes(tree, n), n), H, Q, R)
-        ss.__dict__.update(xi=xi, eta=eta, flat=flat, vectors=vectors)
+        ss._set(tree, n, m, phi if isinstance(phi, Blocks) else Blocks(phi, parent_sizes(tree, n), n), H, Q, R, vectors)
+        ss.__dict__.update(xi=xi, eta=eta, flat=flat)
         return ss
 
     @classmethod
@@ -495,8 +504,10 @@ def _rebuilt(
     """A model that was pickled; its arrays may begin at any byte and have a dtype of their own, so they are copied."""
     n, m, starts = (np.concatenate([np.empty(0, np.int64), array]) for array in sizes)
     phi, H, Q, R = (np.concatenate([np.empty(0), array]) for array in buffers)
-    ss = StateSpace.trusted(tree, n, m, Blocks(phi, parent_sizes(tree, n), n, starts), H, Q, R, xi, eta)
-    ss.__dict__.update(flat=flat, factors=factors, vectors=vectors)
+    ss = StateSpace.trusted(
+        tree, n, m, Blocks(phi, parent_sizes(tree, n), n, starts), H, Q, R, xi, eta, vectors=vectors
+    )
+    ss.__dict__.update(flat=flat, factors=factors)
     return ss
 
 
