@@ -156,7 +156,7 @@ def expect_covariance(tree: Tree, name: str, packed: Packed, vectors: Mask | Non
     expect_finite(tree, name, packed)
     turned = np.full(sizes.size, vectors is not None)
     if vectors is not None:
-        np.logical_and.at(turned, slice(None) if packed.which is None else packed.which, vectors)
+        np.logical_and.at(turned, np.arange(len(tree)) if packed.which is None else packed.which, vectors)
     blocks = Blocks(flat, sizes, sizes)
     for nodes, stack in blocks.grouped():
         n = stack.shape[1]
