@@ -235,3 +235,11 @@ def test_what_is_no_array_of_numbers_is_named():
             kj.forward_dynamics(arm, q, v, zero)
     whole = kj.forward_dynamics(arm, np.array([0, 1]), np.array([0, 0]), np.array([1, 0]))
     np.testing.assert_allclose(whole, kf.forward_dynamics(arm, [0.0, 1.0], zero, [1.0, 0.0]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.grad, jax.jacrev])
+def test_functions_of_numbers_name_the_bridge(transform):
+    """NumPy's are asked for a tracer: the error says which function takes it."""
+    arm = kf.models.double_pendulum()
+    with pytest.raises(ShapeError, match=r"q is being traced or differentiated by jax.*kfdyn\.bridge\.jax"):
+        transform(lambda q: kf.forward_dynamics(arm, q, q, q).sum())(np.ones(2))

@@ -186,3 +186,14 @@ def test_memory_and_kinds_of_numbers(rng):
         kt.mass_matrix(arm, torch.zeros(2, device="meta"))
     with pytest.raises(ModelError, match="tau has entries that are not finite"):
         kt.forward_dynamics(arm, q, v, u * np.nan)
+
+
+def test_functions_of_numbers_name_the_bridge():
+    arm = kf.models.double_pendulum()
+    q = torch.ones(2, dtype=torch.float64)
+    for traced in (
+        lambda: kf.mass_matrix(arm, q.clone().requires_grad_()),
+        lambda: func.grad(lambda x: kf.kinetic_energy(arm, x, x).sum())(q),
+    ):
+        with pytest.raises(ShapeError, match=r"traced or differentiated by torch.*kfdyn\.bridge\.torch"):
+            traced()

@@ -174,7 +174,9 @@ def test_fast_gain():
 
 def test_roots_and_scores():
     found = recorded("rebuilding")
-    assert "The square-root form takes two to three and a half times as long as the covariance form" in said("docs/numerics.md")
+    assert "The square-root form takes two to three and a half times as long as the covariance form" in said(
+        "docs/numerics.md"
+    )
     assert "about 1.3 times as long as the smoother with covariances" in said("CHANGELOG.md")
     for shape in ("chain", "tree"):
         for what in ("filter", "with the smoother"):

@@ -196,6 +196,14 @@ def as_floats(value: ArrayLike, what: str) -> Array:
             return array.astype(float, copy=False)
     except ValueError:
         pass
+    except (TypeError, RuntimeError) as error:
+        framework = type(value).__module__.partition(".")[0].removesuffix("lib")
+        if framework not in ("jax", "torch"):
+            raise
+        raise ShapeError(
+            f"{what} is being traced or differentiated by {framework}, and is no array of numbers here; call "
+            f"the function of kfdyn.bridge.{framework} instead"
+        ) from error
     if isinstance(value, np.ndarray):
         cure = "; astype(float) gives one of numbers" if value.dtype.kind == "O" else ""
         raise ShapeError(f"{what} must be an array of real numbers, got one of dtype {value.dtype}{cure}")
