@@ -394,9 +394,12 @@ def lines_run(call):
 
 
 def test_a_pickle_of_a_long_chain_takes_no_loop_over_nodes():
-    """Buffers travel whole: as many lines are run for 10⁵ nodes as for ten; and read-only when they arrive."""
+    """Buffers travel whole: as many lines are run for 10⁵ nodes as for 5,000; and read-only when they arrive.
+
+    Of less than that, sizes are kept, which takes fewer lines.
+    """
     one = np.ones((1, 1))
-    short, ss = (kf.StateSpace.chain(one, one, one, one, [1.0], one, steps=steps) for steps in (10, 100_000))
+    short, ss = (kf.StateSpace.chain(one, one, one, one, [1.0], one, steps=steps) for steps in (5_000, 100_000))
     pickle.loads(pickle.dumps(short))  # whatever is imported for it
     few, _ = lines_run(lambda: pickle.loads(pickle.dumps(short)))
     many, copy = lines_run(lambda: pickle.loads(pickle.dumps(ss)))
@@ -605,3 +608,27 @@ def test_factors_of_any_width_are_squared_and_not_taken_roots_of():
         kf.StateSpace([1, 2, -1], np.array([np.eye(3)] * 3), one, Q_factor=[B[0], np.inf * B[1], B[2]])
     with pytest.raises(ModelError, match="Q of node 2 has an entry that is inf"):
         kf.StateSpace([1, 2, -1], np.array([np.eye(3)] * 3), one, Q_factor=[B[0], B[1], 1e200 * B[2]])
+
+
+def test_models_of_one_form_share_sizes_and_tree_however_many_forms_there_are():
+    """Built again: the same read-only arrays of sizes and starts; a hundred other forms later, the same numbers."""
+    rng = np.random.default_rng(0)
+
+    def built(N: int, n: int, m: int) -> kf.StateSpace:
+        root = rng.normal(size=(N - 1, n, n))
+        F, H, R = rng.normal(size=(N - 1, n, n)), rng.normal(size=(N, m, n)), np.broadcast_to(np.eye(m), (N, m, m))
+        return kf.StateSpace.chain(F, H, root @ root.transpose(0, 2, 1), R, np.zeros(n), np.eye(n))
+
+    first, again = built(7, 3, 2), built(7, 3, 2)
+    assert again.tree is first.tree
+    for name in ("state", "output", "phi_at", "H_at", "Q_at", "R_at"):
+        assert getattr(again.arrays, name) is getattr(first.arrays, name), name
+        assert not getattr(again.arrays, name).flags.writeable
+    for N in range(2, 102):
+        built(N, 1 + N % 4, 1 + N % 3)
+    late, T = built(7, 3, 2), rng.normal(size=14)
+    for one, other in zip(late.arrays, first.arrays):
+        if one.dtype == np.int64:
+            np.testing.assert_array_equal(one, other)
+    other = kf.StateSpace(late.tree, [*list(late.phi)[:-1], None], list(late.H), list(late.Q), list(late.R), late.xi)
+    assert kf.kalman_filter(late, T).llf == kf.kalman_filter(other, T).llf

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,8 @@ from kfdyn.estimation.recursions.linalg.ragged import Ragged
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 _DOUBLE = np.dtype(np.float64)
+_LONGEST_KEPT = 4096  # nodes: equal sizes of longer models are made anew each time
+_MOST_KEPT = 64
 
 
 class Blocks(Sequence[FloatArray]):
@@ -51,7 +53,7 @@ class Blocks(Sequence[FloatArray]):
         self.flat = flat
         self.rows = rows
         self.cols = cols
-        self.offsets = offsets_of(rows if cols is None else rows * cols) if offsets is None else offsets
+        self.offsets = offsets_of(rows if cols is None else products(rows, cols)) if offsets is None else offsets
 
     def __len__(self) -> int:
         return self.rows.size
@@ -123,8 +125,9 @@ class Blocks(Sequence[FloatArray]):
     @property
     def is_uniform(self) -> bool:
         """Whether all blocks have one size."""
-        same_rows = self.rows.size == 0 or bool((self.rows == self.rows[0]).all())
-        return same_rows and (self.cols is None or self.cols.size == 0 or bool((self.cols == self.cols[0]).all()))
+        if self.rows.size == 0:
+            return True
+        return alike(self.rows) is not None and (self.cols is None or alike(self.cols) is not None)
 
     def stacked(self) -> FloatArray:
         """All blocks as one array (..., N, r, c), a view unless nodes share blocks; only where all have one size."""
@@ -184,8 +187,57 @@ class Blocks(Sequence[FloatArray]):
         return out
 
 
+class Even(NamedTuple):
+    """Sizes of blocks of one size, and where they start, both read-only."""
+
+    sizes: IntArray
+    starts: IntArray
+
+
+_EVEN: dict[tuple[int, int], Even] = {}  # by count and size: models of one form are built again and again
+
+
+def even(count: int, size: int) -> IntArray:
+    """One size for all of ``count`` blocks, read-only: the same array at every call, unless it is long."""
+    kept = _EVEN.get((count, size))
+    if kept is None:
+        kept = Even(np.full(count, size, np.int64), np.arange(count + 1) * size)
+        for array in kept:
+            array.flags.writeable = False
+        if count <= _LONGEST_KEPT:
+            if len(_EVEN) >= _MOST_KEPT:
+                _EVEN.clear()
+            _EVEN[count, size] = kept
+    return kept.sizes
+
+
+def _kept(sizes: IntArray) -> Even | None:
+    """The entry of an array that :func:`even` made and keeps, None of others."""
+    kept = _EVEN.get((sizes.size, sizes.item(0))) if sizes.size else None
+    return kept if kept is not None and kept.sizes is sizes else None
+
+
+def alike(sizes: IntArray) -> int | None:
+    """The size that all blocks share; None where they differ, or where there is none."""
+    if not sizes.size:
+        return None
+    first: int = sizes.item(0)
+    kept = _EVEN.get((sizes.size, first))
+    return first if (kept is not None and kept.sizes is sizes) or (sizes == first).all() else None
+
+
+def products(rows: IntArray, cols: IntArray) -> IntArray:
+    """Return how many numbers each block holds."""
+    if _kept(rows) is not None and (cols is rows or _kept(cols) is not None):
+        return even(rows.size, rows.item(0) * cols.item(0))
+    return rows * cols
+
+
 def offsets_of(sizes: IntArray) -> IntArray:
     """Where each block starts: (0, s_0, s_0 + s_1, …), shape (N + 1,)."""
+    kept = _kept(sizes)
+    if kept is not None:
+        return kept.starts
     out = np.zeros(sizes.size + 1, dtype=np.int64)
     np.cumsum(sizes, out=out[1:])
     return out

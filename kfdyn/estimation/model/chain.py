@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import KfdynError, ModelError, ShapeError
-from kfdyn.estimation.model.blocks import FloatArray, real_array
+from kfdyn.estimation.model.blocks import FloatArray, even, real_array
 from kfdyn.estimation.model.packing import Packed, Shared
 from kfdyn.estimation.model.tree import Tree
+from kfdyn.estimation.model.validation import parent_blocks
 
 
 class Chain(NamedTuple):
@@ -51,12 +52,11 @@ def as_chain(
     first = np.zeros((n, n)) if prior is None else prior
     if mean.ndim != 1 or first.shape != (n, n):
         raise ShapeError(f"x0 must have shape (n,) and P0 (n, n); got {mean.shape} and {first.shape}")
-    edge = np.zeros((0, n, n))
     given = {
         "H": (maps, 0),
         "R": (noise_of, 0),
-        "F": (edge if F is None else _matrix(F, "F"), 1),
-        "Q": (edge if Q is None else _matrix(Q, "Q"), 1),
+        "F": (np.zeros((0, n, n)) if F is None else _matrix(F, "F"), 1),
+        "Q": (np.zeros((0, n, n)) if Q is None else _matrix(Q, "Q"), 1),
     }
     for name, (value, _) in given.items():
         if value.ndim not in (2, 3):
@@ -75,7 +75,10 @@ def as_chain(
             )
     if N < 1:
         raise ShapeError(f"a time series needs at least one step, got {N}")
-    stack = {name: np.broadcast_to(v, (N - extra, *v.shape[-2:])) for name, (v, extra) in given.items()}
+    stack = {
+        name: value if value.ndim == 3 else np.broadcast_to(value, (N - extra, *value.shape))
+        for name, (value, extra) in given.items()
+    }
     known_by = "H" if P0 is None else "P0" if x0 is None else "x0"
     for name in ("F", "Q"):
         if stack[name].shape[1:] != (n, n):
@@ -89,21 +92,18 @@ def as_chain(
         if u.shape != (N - 1, n):
             raise ShapeError(f"inputs must have shape {(N - 1, n)}, one row for each edge; got {u.shape}")
         xi[1:] = u
+    tree, sizes = Tree.chain(N), even(N, n)
     phi: Packed | Shared = Shared(stack["F"][:1], np.zeros(N, np.uint8))
     noise: FloatArray | Packed | Shared = first[None]
     if given["F"][0].ndim == 3:
-        sizes = np.full(N, n)
-        above = sizes.copy()
-        above[-1] = 0
-        phi = Packed(np.array(stack["F"]).ravel(), above, sizes)
+        phi = Packed(stack["F"].flatten(), parent_blocks(tree, sizes)[0], sizes)
     if given["Q"][0].ndim == 3:
-        sizes = np.full(N, n)
         noise = Packed(np.concatenate([first.ravel(), stack["Q"].ravel()]), sizes, sizes)
     elif N > 1:
         which = np.ones(N, np.uint8)
         which[0] = 0
         noise = Shared(np.stack([first, stack["Q"][0]]), which)
-    return Chain(Tree.chain(N), phi, stack["H"], noise, stack["R"], None if xi is None else xi.ravel())
+    return Chain(tree, phi, stack["H"], noise, stack["R"], None if xi is None else xi.ravel())
 
 
 @contextmanager

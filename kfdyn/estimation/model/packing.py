@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ShapeError
-from kfdyn.estimation.model.blocks import FloatArray, IntArray, offsets_of, real_array
+from kfdyn.estimation.model.blocks import FloatArray, IntArray, even, offsets_of, products, real_array
 from kfdyn.estimation.model.tree import Tree
 
 BlockInput = ArrayLike | Sequence[Any]
@@ -63,7 +63,7 @@ class Packed(NamedTuple):
 
     def starts(self) -> IntArray:
         """Where each node's block starts in ``flat``; (N + 1,)."""
-        sizes = self.rows * self.cols
+        sizes = products(self.rows, self.cols)
         if self.which is None:
             return offsets_of(sizes)
         out = np.empty(self.which.size + 1, np.int64)
@@ -105,15 +105,15 @@ def pack(tree: Tree, name: str, blocks: BlockInput | Shared | Packed, skip_roots
         if skip_roots is not None:
             return _pack_shared_steps(tree, name, blocks, skip_roots)
         count = len(blocks.blocks)
-        rows, cols = np.full(count, blocks.blocks.shape[1]), np.full(count, blocks.blocks.shape[2])
-        return Packed(np.array(real_array(blocks.blocks, name)).ravel(), rows, cols, blocks.which)
+        rows, cols = even(count, blocks.blocks.shape[1]), even(count, blocks.blocks.shape[2])
+        return Packed(real_array(blocks.blocks, name).flatten(), rows, cols, blocks.which)
     if isinstance(blocks, np.ndarray) and blocks.dtype != object:
-        rows, cols = np.full(N, blocks.shape[1]), np.full(N, blocks.shape[2])
+        rows, cols = even(N, blocks.shape[1]), even(N, blocks.shape[2])
         if skip_roots is not None:
             inner = tree.parent >= 0
             rows, cols = np.where(inner, rows, 0), np.where(inner, cols, skip_roots)
             blocks = blocks[inner]
-        return Packed(np.array(real_array(blocks, name)).ravel(), rows, cols)
+        return Packed(real_array(blocks, name).flatten(), rows, cols)
     if not isinstance(blocks, Iterable):
         raise ShapeError(f"{name} must be a sequence of {N} matrices or an array (N, rows, columns)")
     listed = list(blocks)
@@ -156,7 +156,7 @@ def _pack_shared_steps(tree: Tree, name: str, given: Shared, n: IntArray) -> Pac
     which[roots] = count + np.arange(roots.size)
     rows, cols = np.full(count + roots.size, r), np.full(count + roots.size, c)
     rows[count:], cols[count:] = 0, n[roots]
-    return Packed(np.array(real_array(given.blocks, name)).ravel(), rows, cols, which)
+    return Packed(real_array(given.blocks, name).flatten(), rows, cols, which)
 
 
 def _matrix(tree: Tree, name: str, k: int, block: Any) -> FloatArray:

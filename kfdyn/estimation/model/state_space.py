@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, offsets_of, real_array
+from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, alike, offsets_of, real_array
 from kfdyn.estimation.model.chain import as_chain, told_of_edges
 from kfdyn.estimation.model.covariance_factors import Factors, squared
 from kfdyn.estimation.model.packing import BlockInput
@@ -21,7 +21,7 @@ from kfdyn.estimation.model.validation import (
     covariances,
     flat_states,
     matrices,
-    parent_sizes,
+    parent_blocks,
     stacked_vector,
     transitions,
     vector_nodes,
@@ -64,10 +64,9 @@ class Common(NamedTuple):
     @classmethod
     def of(cls, n: IntArray, m: IntArray) -> Common:
         """Read off the sizes of all nodes."""
-        if not n.size:
-            return cls(None, None, 0, 0)
-        (least_n, most_n), (least_m, most_m) = ((int(s.min()), int(s.max())) for s in (n, m))
-        return cls(most_n if least_n == most_n else None, most_m if least_m == most_m else None, most_n, most_m)
+        all_n, all_m = alike(n), alike(m)
+        most = (int(sizes.max(initial=0)) if same is None else same for sizes, same in ((n, all_n), (m, all_m)))
+        return cls(all_n, all_m, *most)
 
 
 class StateSpace:
@@ -186,8 +185,9 @@ class StateSpace:
             raise ShapeError("give Q, the process covariances, or their factors Q_factor")
         Q_flat, n = covariances(tree, "Q", Q, None, "be square", check=check and Q_root is None, vectors=turned)
         H_flat, m = matrices(tree, "H", H, None, n, _H_RULE, check)
-        R_flat = np.zeros(int((m * m).sum()))
-        if R is not None:
+        if R is None:
+            R_flat = np.zeros(int((m * m).sum()))
+        else:
             R_flat = covariances(tree, "R", R, m, _R_RULE, check=check and R_root is None)[0]
         self._set(tree, n, m, transitions(tree, "phi", phi, n, _PHI_RULE, check), H_flat, Q_flat, R_flat, turned)
         self.__dict__.update(xi=self._known("xi", xi), eta=self._known("eta", eta))
@@ -279,7 +279,10 @@ class StateSpace:
             Nodes whose states are made of vectors.
         """
         ss = cls.__new__(cls)
-        ss._set(tree, n, m, phi if isinstance(phi, Blocks) else Blocks(phi, parent_sizes(tree, n), n), H, Q, R, vectors)
+        if not isinstance(phi, Blocks):
+            above, starts = parent_blocks(tree, n)
+            phi = Blocks(phi, above, n, starts)
+        ss._set(tree, n, m, phi, H, Q, R, vectors)
         ss.__dict__.update(xi=xi, eta=eta, flat=flat)
         return ss
 
@@ -505,7 +508,7 @@ def _rebuilt(
     n, m, starts = (np.concatenate([np.empty(0, np.int64), array]) for array in sizes)
     phi, H, Q, R = (np.concatenate([np.empty(0), array]) for array in buffers)
     ss = StateSpace.trusted(
-        tree, n, m, Blocks(phi, parent_sizes(tree, n), n, starts), H, Q, R, xi, eta, vectors=vectors
+        tree, n, m, Blocks(phi, parent_blocks(tree, n)[0], n, starts), H, Q, R, xi, eta, vectors=vectors
     )
     ss.__dict__.update(flat=flat, factors=factors)
     return ss

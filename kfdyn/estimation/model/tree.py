@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.errors import TreeError
 
 IntArray = NDArray[np.int64]
+
+_LONGEST_KEPT = 4096  # nodes: longer chains are made anew each time
 
 
 class Tree:
@@ -85,18 +88,7 @@ class Tree:
         """
         if n_nodes < 1:
             raise TreeError(f"a chain needs at least one node, got {n_nodes}")
-        tree, order = cls.__new__(cls), np.arange(n_nodes)
-        parent, start = np.arange(1, n_nodes + 1), np.arange(-1, n_nodes)
-        parent[-1], start[0] = -1, 0
-        arrays = {
-            "parent": parent, "order": order, "depth": order[::-1], "child_start": start,
-            "child_list": order[:-1],
-        }  # fmt: skip
-        for name, value in arrays.items():
-            value.flags.writeable = False
-            object.__setattr__(tree, name, value)
-        object.__setattr__(tree, "names", None)
-        return tree
+        return _kept_chain(n_nodes) if n_nodes <= _LONGEST_KEPT else _chain(n_nodes)
 
     @classmethod
     def from_edges(cls, n_nodes: int, edges: Iterable[tuple[int, int]], names: Sequence[str] | None = None) -> Tree:
@@ -210,6 +202,25 @@ class Tree:
             else:
                 j = int(self.parent[j])
         return None if i < 0 else i
+
+
+def _chain(n_nodes: int) -> Tree:
+    """Build the tree in which node k has parent k + 1."""
+    tree, order = Tree.__new__(Tree), np.arange(n_nodes)
+    parent, start = np.arange(1, n_nodes + 1), np.arange(-1, n_nodes)
+    parent[-1], start[0] = -1, 0
+    arrays = {
+        "parent": parent, "order": order, "depth": order[::-1], "child_start": start,
+        "child_list": order[:-1],
+    }  # fmt: skip
+    for name, value in arrays.items():
+        value.flags.writeable = False
+        object.__setattr__(tree, name, value)
+    object.__setattr__(tree, "names", None)
+    return tree
+
+
+_kept_chain = lru_cache(maxsize=64)(_chain)  # series of one length are modelled again and again
 
 
 def _label(names: Sequence[str] | None, k: int) -> str:

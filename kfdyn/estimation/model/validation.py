@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError, TreeError
-from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, offsets_of, real_array
+from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, alike, offsets_of, products, real_array
 from kfdyn.estimation.model.overflow import sum_is_finite
 from kfdyn.estimation.model.packing import BlockInput, Packed, pack, variances
 from kfdyn.estimation.model.tree import Tree
 
 Mask = NDArray[np.bool_]
 
+_LONGEST_KEPT = 4096  # nodes: sizes of longer models are made anew each time
 _MANY = 64  # blocks: fewer are looked at in less time than it takes to load compiled code
 _CLEARLY_POSITIVE = 1e-12  # a pivot of elimination above this part of its variance: far above what rounding leaves of 0
 _PSD_TOLERANCE = 1e-10  # of a variance: far above the rounding of a computed G Q G*, far below a modelling error
@@ -66,22 +68,36 @@ def covariances(
 
 def transitions(tree: Tree, name: str, given: BlockInput, n: IntArray, rule: str, check: bool = True) -> Blocks:
     """Pack and check φ(p(k), k), which has no rows at a root; a block that many nodes share is stored once."""
-    above = parent_sizes(tree, n)
+    above, starts = parent_blocks(tree, n)
     packed = pack(tree, name, given, skip_roots=n)
     expect_size(tree, name, packed, above, n, rule)
     if check:
         expect_finite(tree, name, packed)
-    return Blocks(packed.flat, above, n, packed.starts())
+    return Blocks(packed.flat, above, n, starts if packed.which is None else packed.starts())
 
 
-def parent_sizes(tree: Tree, n: IntArray) -> IntArray:
-    """State sizes of the parents, 0 at a root."""
-    if len(tree) and not (n != n[0]).any():
-        above = np.full(len(tree), n[0])
-    else:
-        above = n[tree.parent]
+def parent_blocks(tree: Tree, n: IntArray) -> tuple[IntArray, IntArray]:
+    """State sizes of the parents, 0 at a root, and where blocks φ(p(k), k) of these rows start."""
+    same = alike(n)
+    if same is None:
+        return _parent_blocks(tree, n)
+    return _kept_parent_blocks(tree, same) if len(tree) <= _LONGEST_KEPT else _even_parent_blocks(tree, same)
+
+
+def _parent_blocks(tree: Tree, n: IntArray) -> tuple[IntArray, IntArray]:
+    above = n[tree.parent]
     above[tree.parent < 0] = 0
-    return above
+    return above, offsets_of(above * n)
+
+
+def _even_parent_blocks(tree: Tree, size: int) -> tuple[IntArray, IntArray]:
+    above = np.where(tree.parent < 0, 0, size)
+    starts = offsets_of(above * size)
+    above.flags.writeable = starts.flags.writeable = False
+    return above, starts
+
+
+_kept_parent_blocks = lru_cache(maxsize=64)(_even_parent_blocks)  # models of one form are built again and again
 
 
 def stacked_vector(
@@ -112,8 +128,8 @@ def expect_size(tree: Tree, name: str, packed: Packed, want_rows: IntArray, want
     """Refuse the first block whose shape is not the one wanted."""
     rows, cols = packed.rows, packed.cols
     if packed.which is not None:
-        alike = rows.size > 0 and bool((rows == rows[0]).all() and (cols == cols[0]).all())
-        rows, cols = (rows[:1], cols[:1]) if alike else packed.shapes
+        even = alike(rows) is not None and alike(cols) is not None
+        rows, cols = (rows[:1], cols[:1]) if even else packed.shapes
     if (rows is want_rows or (rows == want_rows).all()) and (cols is want_cols or (cols == want_cols).all()):
         return
     rows, cols = packed.shapes
@@ -131,7 +147,7 @@ def expect_finite(tree: Tree, name: str, packed: Packed) -> None:
     finite = np.isfinite(packed.flat)
     if not finite.all():
         at = int(np.argmin(finite))
-        k = packed.node(int(np.searchsorted(offsets_of(packed.rows * packed.cols), at, side="right")) - 1)
+        k = packed.node(int(np.searchsorted(offsets_of(products(packed.rows, packed.cols)), at, side="right")) - 1)
         raise ModelError(
             f"{name} of {tree.label(k)} has an entry that is {packed.flat[at]}; every entry must be finite"
         )
@@ -145,7 +161,7 @@ def expect_covariance(tree: Tree, name: str, packed: Packed, vectors: Mask | Non
     large one, a rounding error of it.
     """
     flat, sizes = packed.flat, packed.rows
-    if sizes.size and not (sizes != 1).any():  # variances: their sign is all there is to check
+    if alike(sizes) == 1:  # variances: their sign is all there is to check
         expect_finite(tree, name, packed)
         wrong = np.flatnonzero(flat < 0.0)
         if wrong.size:
@@ -184,15 +200,21 @@ def expect_covariance(tree: Tree, name: str, packed: Packed, vectors: Mask | Non
 
 def surely_covariances(flat: FloatArray, sizes: IntArray) -> bool:
     """Whether all blocks are finite covariances beyond doubt: one compiled look, which makes them exactly symmetric."""
+    surely_semidefinite, Checks, Tag, lanes, least_tiled = _compiled()
+    size = alike(sizes)
+    if Checks.on or size is None or not 1 < size < least_tiled:
+        return bool(surely_semidefinite(Tag(1), None, flat, sizes, np.empty(int(sizes.max()) ** 2)))
+    return bool(surely_semidefinite(Tag(lanes), Tag(size), flat, sizes, np.empty(lanes * size * size)))
+
+
+@cache
+def _compiled() -> Any:
+    """The sweep, whether indices are checked, tags, lanes, tiles: an import at each call would take longer."""
     from kfdyn.estimation.recursions.linalg.covariances import LEAST_TILED, surely_semidefinite
     from kfdyn.sweeps import Checks, Tag
     from kfdyn.sweeps.compiler.driver import machine
 
-    most = int(sizes.max())
-    if Checks.on or not 1 < most < LEAST_TILED or (sizes != most).any():
-        return bool(surely_semidefinite(Tag(1), None, flat, sizes, np.empty(most * most)))
-    lanes = machine().lanes
-    return bool(surely_semidefinite(Tag(lanes), Tag(most), flat, sizes, np.empty(lanes * most * most)))
+    return surely_semidefinite, Checks, Tag, machine().lanes, LEAST_TILED
 
 
 def _not_semidefinite(tree: Tree, name: str, k: int, lowest: float, size: float = 0.0) -> ModelError:

@@ -62,19 +62,22 @@ def surely_semidefinite(lanes, tag, flat, sizes, work):
             at = now(start) if tag is None else first * (n * n)
             block, left = Column(flat.part(0), at, apart * (n * n), lanes), work.lanes(lanes).matrix(0, n, n)
             start.set(at + n * n)
-            wrong = local(broadcast(0.0, lanes))
+            wrong, skew = local(broadcast(0.0, lanes)), local(broadcast(0.0, lanes))
             for i in loop(n):
                 for j in loop(i + 1):
                     x, y = block[i * n + j], block[j * n + i]
                     left[i, j] = 0.5 * (x + y)
                     left[j, i] = left[i, j]
+                    skew.set(where(x == y, skew, 1.0))
                     one, other = block[i * n + i], block[j * n + j]
                     good = (x - y) * (x - y) <= (_ROUNDING * one) * (_ROUNDING * other)
                     good = good & ((x == 0.0) | ((one > 0.0) & (other > 0.0)))
                     wrong.set(where(good, wrong, 1.0))
-            for i in loop(n):
-                for j in loop(n):
-                    block[i * n + j] = left[i, j]
+            for even in if_else(all_lanes(skew == 0.0)):
+                if not even:
+                    for i in loop(n):
+                        for j in loop(n):
+                            block[i * n + j] = left[i, j]
             for i in loop(n):
                 variance = left[i, i]
                 left[i, i] = where(variance == 0.0, 1.0, variance + _ROUNDING * variance)
