@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,7 +164,13 @@ def _tree(parent: ArrayLike | Tree | None, given: dict[str, Any], steps: int | N
                 raise ShapeError(f"{other} has {count} entries and {name} has {steps}; give one for each step")
     if not isinstance(steps, int | np.integer) or steps < 1:
         raise ShapeError(f"steps must be a whole number of at least 1, got {steps!r}")
-    return Tree(np.arange(-1, int(steps) - 1))
+    return _line(int(steps))
+
+
+@lru_cache(maxsize=16)
+def _line(steps: int) -> Tree:
+    """Build the tree in which step k has parent k − 1."""
+    return Tree(np.arange(-1, steps - 1))
 
 
 def _first(value: Any) -> Any:
@@ -190,7 +197,7 @@ def _blocks(tree: Tree, name: str, given: Any) -> Matrices:
         blocks = [real_array(block, f"{name} of {tree.label(k)}") for k, block in enumerate(given)]
     if len(blocks) != count:
         raise ShapeError(f"{name} has {len(blocks)} blocks, but there are {count} steps; give one for each step")
-    if isinstance(blocks, np.ndarray) and np.isfinite(blocks).all():
+    if isinstance(blocks, np.ndarray) and np.isfinite(blocks if blocks.strides[0] else blocks[:1]).all():
         return blocks
     for k, block in enumerate(blocks):
         if block.ndim != 2:

@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 
 from kfdyn.errors import KfdynError, ModelError, ShapeError
 from kfdyn.estimation.model.blocks import FloatArray, even, real_array
-from kfdyn.estimation.model.packing import Packed, Shared
+from kfdyn.estimation.model.packing import Packed, Shared, parent_blocks
 from kfdyn.estimation.model.tree import Tree
-from kfdyn.estimation.model.validation import parent_blocks
 
 
 class Chain(NamedTuple):

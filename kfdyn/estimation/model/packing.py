@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -11,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ShapeError
-from kfdyn.estimation.model.blocks import FloatArray, IntArray, even, offsets_of, products, real_array
+from kfdyn.estimation.model.blocks import FloatArray, IntArray, alike, even, offsets_of, products, real_array
 from kfdyn.estimation.model.tree import Tree
 
 BlockInput = ArrayLike | Sequence[Any]
 
+_LONGEST_KEPT = 4096  # nodes: sizes of longer models are made anew each time
 _TILE = 512  # blocks that are copied as one
 
 
@@ -45,11 +47,11 @@ class Packed(NamedTuple):
     @property
     def shapes(self) -> tuple[IntArray, IntArray]:
         """Rows and columns of every node's block."""
-        return self.row_counts(), self.cols if self.which is None else _take(self.cols, self.which)
+        return self.row_counts(), self.cols if self.which is None else _sizes(self.cols, self.which)
 
     def row_counts(self) -> IntArray:
         """Rows of every node's block."""
-        return self.rows if self.which is None else _take(self.rows, self.which)
+        return self.rows if self.which is None else _sizes(self.rows, self.which)
 
     def node(self, i: int) -> int:
         """The first node that has the stored block i."""
@@ -72,10 +74,18 @@ class Packed(NamedTuple):
         return out
 
 
+def _sizes(sizes: IntArray, which: NDArray[Any]) -> IntArray:
+    same = alike(sizes)
+    taken: IntArray = _take(sizes, which) if same is None else even(which.size, same)
+    return taken
+
+
 def _take(stack: Any, which: NDArray[Any]) -> Any:
     """``stack[which]``, where the block that the last but one node has is likely to be the one that most nodes have."""
     if which.size < 2:
         return stack[which]
+    if len(stack) == 1 and which.size < _TILE:
+        return np.repeat(stack, which.size, axis=0)
     out = np.empty((which.size, *stack.shape[1:]), stack.dtype)
     whole = which.size // _TILE
     out[:_TILE] = out[whole * _TILE :] = stack[which[-2]]
@@ -110,9 +120,13 @@ def pack(tree: Tree, name: str, blocks: BlockInput | Shared | Packed, skip_roots
     if isinstance(blocks, np.ndarray) and blocks.dtype != object:
         rows, cols = even(N, blocks.shape[1]), even(N, blocks.shape[2])
         if skip_roots is not None:
-            inner = tree.parent >= 0
-            rows, cols = np.where(inner, rows, 0), np.where(inner, cols, skip_roots)
-            blocks = blocks[inner]
+            roots = np.flatnonzero(tree.parent < 0)
+            rows = parent_blocks(tree, rows)[0]
+            cols = skip_roots if skip_roots is cols else np.where(tree.parent < 0, skip_roots, cols)
+            if roots.size == 1 and roots[0] in (0, N - 1):  # a chain: no copy
+                blocks = blocks[1:] if roots[0] == 0 else blocks[:-1]
+            else:
+                blocks = blocks[tree.parent >= 0]
         return Packed(real_array(blocks, name).flatten(), rows, cols)
     if not isinstance(blocks, Iterable):
         raise ShapeError(f"{name} must be a sequence of {N} matrices or an array (N, rows, columns)")
@@ -136,6 +150,30 @@ def pack(tree: Tree, name: str, blocks: BlockInput | Shared | Packed, skip_roots
     except TypeError:  # only where every row follows the one before
         flat = np.concatenate(listed, axis=None)
     return Packed(flat, rows, cols)
+
+
+def parent_blocks(tree: Tree, n: IntArray) -> tuple[IntArray, IntArray]:
+    """State sizes of the parents, 0 at a root, and where blocks φ(p(k), k) of these rows start."""
+    same = alike(n)
+    if same is None:
+        return _parent_blocks(tree, n)
+    return _kept_parent_blocks(tree, same) if len(tree) <= _LONGEST_KEPT else _even_parent_blocks(tree, same)
+
+
+def _parent_blocks(tree: Tree, n: IntArray) -> tuple[IntArray, IntArray]:
+    above = n[tree.parent]
+    above[tree.parent < 0] = 0
+    return above, offsets_of(above * n)
+
+
+def _even_parent_blocks(tree: Tree, size: int) -> tuple[IntArray, IntArray]:
+    above = np.where(tree.parent < 0, 0, size)
+    starts = offsets_of(above * size)
+    above.flags.writeable = starts.flags.writeable = False
+    return above, starts
+
+
+_kept_parent_blocks = lru_cache(maxsize=64)(_even_parent_blocks)  # models of one form are built again and again
 
 
 def _all_are_matrices(listed: list[Any]) -> bool:

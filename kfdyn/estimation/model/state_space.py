@@ -13,7 +13,7 @@ from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, alike, offsets_of, real_array
 from kfdyn.estimation.model.chain import as_chain, told_of_edges
 from kfdyn.estimation.model.covariance_factors import Factors, squared
-from kfdyn.estimation.model.packing import BlockInput
+from kfdyn.estimation.model.packing import BlockInput, parent_blocks
 from kfdyn.estimation.model.repr import as_html, as_text
 from kfdyn.estimation.model.tree import Tree
 from kfdyn.estimation.model.validation import (
@@ -21,7 +21,6 @@ from kfdyn.estimation.model.validation import (
     covariances,
     flat_states,
     matrices,
-    parent_blocks,
     stacked_vector,
     transitions,
     vector_nodes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.errors import ModelError, ShapeError, TreeError
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray, alike, offsets_of, products, real_array
 from kfdyn.estimation.model.overflow import sum_is_finite
-from kfdyn.estimation.model.packing import BlockInput, Packed, pack, variances
+from kfdyn.estimation.model.packing import BlockInput, Packed, pack, parent_blocks, variances
 from kfdyn.estimation.model.tree import Tree
 
 Mask = NDArray[np.bool_]
 
-_LONGEST_KEPT = 4096  # nodes: sizes of longer models are made anew each time
 _MANY = 64  # blocks: fewer are looked at in less time than it takes to load compiled code
 _CLEARLY_POSITIVE = 1e-12  # a pivot of elimination above this part of its variance: far above what rounding leaves of 0
 _PSD_TOLERANCE = 1e-10  # of a variance: far above the rounding of a computed G Q G*, far below a modelling error
@@ -76,30 +75,6 @@ def transitions(tree: Tree, name: str, given: BlockInput, n: IntArray, rule: str
     return Blocks(packed.flat, above, n, starts if packed.which is None else packed.starts())
 
 
-def parent_blocks(tree: Tree, n: IntArray) -> tuple[IntArray, IntArray]:
-    """State sizes of the parents, 0 at a root, and where blocks φ(p(k), k) of these rows start."""
-    same = alike(n)
-    if same is None:
-        return _parent_blocks(tree, n)
-    return _kept_parent_blocks(tree, same) if len(tree) <= _LONGEST_KEPT else _even_parent_blocks(tree, same)
-
-
-def _parent_blocks(tree: Tree, n: IntArray) -> tuple[IntArray, IntArray]:
-    above = n[tree.parent]
-    above[tree.parent < 0] = 0
-    return above, offsets_of(above * n)
-
-
-def _even_parent_blocks(tree: Tree, size: int) -> tuple[IntArray, IntArray]:
-    above = np.where(tree.parent < 0, 0, size)
-    starts = offsets_of(above * size)
-    above.flags.writeable = starts.flags.writeable = False
-    return above, starts
-
-
-_kept_parent_blocks = lru_cache(maxsize=64)(_even_parent_blocks)  # models of one form are built again and again
-
-
 def stacked_vector(
     tree: Tree, value: ArrayLike, name: str, starts: IntArray, what: str, allow_nan: bool = False
 ) -> tuple[FloatArray, bool]:
@@ -128,8 +103,10 @@ def expect_size(tree: Tree, name: str, packed: Packed, want_rows: IntArray, want
     """Refuse the first block whose shape is not the one wanted."""
     rows, cols = packed.rows, packed.cols
     if packed.which is not None:
-        even = alike(rows) is not None and alike(cols) is not None
-        rows, cols = (rows[:1], cols[:1]) if even else packed.shapes
+        own, wanted = (alike(rows), alike(cols)), (alike(want_rows), alike(want_cols))
+        if own == wanted and None not in own:
+            return
+        rows, cols = packed.shapes
     if (rows is want_rows or (rows == want_rows).all()) and (cols is want_cols or (cols == want_cols).all()):
         return
     rows, cols = packed.shapes
