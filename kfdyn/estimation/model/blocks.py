@@ -97,8 +97,9 @@ class Blocks(Sequence[FloatArray]):
     @property
     def shares(self) -> bool:
         """Whether nodes share blocks, so that the buffer holds fewer numbers than the blocks count."""
-        counted = int(self.rows.sum() if self.cols is None else (self.rows * self.cols).sum())
-        return self.flat.shape[-1] != counted
+        sizes = self.rows if self.cols is None else products(self.rows, self.cols)
+        same = alike(sizes)
+        return self.flat.shape[-1] != (int(sizes.sum()) if same is None else same * sizes.size)
 
     @property
     def ragged(self) -> Ragged:
@@ -118,6 +119,9 @@ class Blocks(Sequence[FloatArray]):
 
     def diagonals(self) -> FloatArray:
         """Diagonals of all (square, unbatched) blocks, one after the other."""
+        size = alike(self.rows)
+        if size and not self.shares:
+            return self.flat.reshape(-1, size * size)[:, :: size + 1].flatten()
         nodes = np.repeat(np.arange(len(self)), self.rows)
         within = np.arange(nodes.size) - offsets_of(self.rows)[nodes]
         return self.flat[self.offsets[nodes] + within * (self.rows[nodes] + 1)]
