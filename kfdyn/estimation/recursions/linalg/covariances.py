@@ -64,12 +64,13 @@ def surely_semidefinite(lanes, tag, flat, sizes, work):
             start.set(at + n * n)
             wrong, skew = local(broadcast(0.0, lanes)), local(broadcast(0.0, lanes))
             for i in loop(n):
+                one = block[i * n + i]
                 for j in loop(i + 1):
                     x, y = block[i * n + j], block[j * n + i]
                     left[i, j] = 0.5 * (x + y)
                     left[j, i] = left[i, j]
                     skew.set(where(x == y, skew, 1.0))
-                    one, other = block[i * n + i], block[j * n + j]
+                    other = left[j, j]
                     good = (x - y) * (x - y) <= (_ROUNDING * one) * (_ROUNDING * other)
                     good = good & ((x == 0.0) | ((one > 0.0) & (other > 0.0)))
                     wrong.set(where(good, wrong, 1.0))
