@@ -136,6 +136,25 @@ def test_limits_of_velocity_and_those_that_do_not_press():
         kf.plan_motion(*task, velocity_limits=(1.0, -1.0))
 
 
+@pytest.mark.parametrize("steps", [20, 30, 35])
+def test_exact_goals_on_limits_of_position(steps):
+    """They decide q of the last two steps, where limits then have no inside; limits a hair wider say what is right."""
+    pendulum, still = kf.models.double_pendulum(), np.zeros(2)
+    there = np.array([0.5, -0.5])
+    goals = [kf.Goal(S.JointPosition(0.0), there), kf.Goal(S.JointVelocity(0.0), still)]
+    task = (pendulum, 0.02, steps, still, still, goals, 4.0)
+    plan, wider = (
+        kf.plan_motion(*task, position_limits=([-1.0, -0.5 - hair], [0.5 + hair, 1.0])) for hair in (0.0, 1e-9)
+    )
+    assert plan.converged, plan.message
+    assert plan.q[:, 0].max() <= 0.5 + 1e-12 and plan.q[:, 1].min() >= -0.5 - 1e-12
+    np.testing.assert_allclose(plan.q[-2:], [there, there], rtol=0, atol=1e-12)
+    assert plan.cost == pytest.approx(wider.cost, rel=1e-6)
+    near = r"linearised after 0 steps of the search: no plan keeps all limits: q\[shoulder\] ≤ 0.4 at .* \(start=\)"
+    with pytest.raises(ModelError, match=near):
+        kf.plan_motion(*task, position_limits=([-1.0, -0.5], [0.4, 1.0]))
+
+
 def test_receding_horizon_holds_against_a_wrong_start():
     arm, dt = kf.models.puma560(), 0.02
     target = np.array([0.3, -0.5, 0.4, 0.0, 0.2, 0.1])

@@ -166,8 +166,7 @@ def _with_rows(ss: StateSpace, xi: Array, eta: Array, T: Array, rows: Rows) -> S
         return Solved(filt, smooth, np.zeros((*smooth.a.shape[:-1], 0)), None)
     unmeasured = np.where(np.isnan(T.reshape(-1, T.shape[-1])[0]), np.nan, 0.0)
     answers, moved = _run(ss, rows.C, None, unmeasured - rows.E, covariances=False)
-    theta = -(moved.costate.flat @ rows.C.T + moved.a @ rows.E.T)  # [j, i]: how row i answers to pressing on row j
-    theta = 0.5 * (theta + theta.T)
+    theta = _responses(rows, moved)
     x, a = smooth.costate.flat, smooth.a
     reached = x @ rows.C.T + a @ rows.E.T
     off = reached - rows.value
@@ -205,6 +204,28 @@ def _run(ss: StateSpace, xi: Array, eta: Array | None, T: Array, covariances: bo
             error.output,
         ) from None
     return filt, bryson_frazier(ss, filt, covariances=covariances)
+
+
+def _responses(rows: Rows, moved: Smoothed) -> Array:
+    """Θ: how each row answers to pressing on each other."""
+    theta = -(moved.costate.flat @ rows.C.T + moved.a @ rows.E.T)
+    return np.asarray(0.5 * (theta + theta.T))
+
+
+def choice_left(ss: StateSpace, rows: Rows, answers: Filtered, C: Array) -> Array:
+    """Return what exact rows leave of the variance of C x(k), relative, (N, p) of C (N, p, n): the Schur complement.
+
+    Controls are noise: with the rows Γ held, var(C x | Γ) = CΩC* − CΩΓ* Θ⁻¹ ΓΩC*. It is 0 where the rows decide C x.
+    """
+    moved = bryson_frazier(ss, answers)
+    before = np.einsum("kpi,kij,kpj->kp", C, moved.Lambda.stacked(), C)
+    theta = _responses(rows, moved)
+    unit, inverse = _inverse(theta, np.zeros(len(theta)))
+    each = moved.costate.flat.reshape(len(theta), *C.shape[::2])
+    moves = np.einsum("kpn,jkn,j->jkp", C, each, unit)
+    told = np.einsum("ikp,ij,jkp->kp", moves, inverse, moves)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(before > 0.0, (before - told) / before, 0.0))
 
 
 def _reach(ss: StateSpace, filt: Filtered, smooth: Smoothed, rows: Rows) -> Array:

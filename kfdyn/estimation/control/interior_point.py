@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError, ModelError, ShapeError
-from kfdyn.estimation.control.goals import Rows, Solved, solve
+from kfdyn.estimation.control.goals import Rows, Solved, choice_left, solve
 from kfdyn.estimation.control.problem import Problem
 from kfdyn.estimation.model.blocks import real_array
 from kfdyn.estimation.model.state_space import StateSpace
@@ -22,6 +22,8 @@ READY = 1e-5
 HOPELESS = 1e9
 #: Where the interior point ends with limits broken by more than this part of their size, no plan keeps them.
 MISSED = 1e-6
+#: A limited number of whose variance exact goals leave less than this part is decided by them.
+DECIDED = 1e-10
 #: A predictor that can go less far than this has lost the middle of the limits.
 TIMID = 0.1
 #: How often the set of active limits may be corrected.
@@ -145,17 +147,28 @@ class Limited(NamedTuple):
 
 
 def solve_within(problem: Problem, goals: Rows, limits: Limits, warm: tuple[Array, Array] | None) -> Limited:
-    """Minimise within limits: Mehrotra's predictor and corrector, then the active limits as exact rows."""
+    """Minimise within limits: Mehrotra's predictor and corrector, then the active limits as exact rows.
+
+    A limit on what exact goals decide has no inside to go through. It is looked at once, and left out.
+    """
     ss = problem.ss
     xi, eta, T = problem.inputs
-    known, right = limits.known, limits.right
     states, controls = limits.C.shape[2], limits.E.shape[2]
     free = solve(ss, xi, eta, T, goals)
     x, u = _apart(free, len(ss), states, controls)
     left = limits.residuals(x, u)
-    if (left[known] >= 0).all():
-        return Limited(free, Rows.none(ss), np.zeros(known.size), 0, True, "no limit is active", left)
+    if (left[limits.known] >= 0).all():
+        return Limited(free, Rows.none(ss), np.zeros(left.size), 0, True, "no limit is active", left)
     scale = _sizes(limits, left)
+    decided = _decided(ss, limits, goals, free)
+    broken = np.flatnonzero(decided & (left < -MISSED * scale))
+    if broken.size:
+        raise _not_kept(limits, broken, -left[broken] / scale[broken])
+    limits = limits._replace(d=np.where(limits.split(decided)[0], np.inf, limits.d))
+    known, right = limits.known, limits.right
+    left = np.where(decided, np.inf, left)
+    if (left[known] >= 0).all():
+        return Limited(free, Rows.none(ss), np.zeros(left.size), 0, True, "no limit is active", left)
     bound = scale[known]
     weight = _slopes(problem, limits, free, left)
     if warm is not None and warm[0].shape == known.shape:
@@ -196,10 +209,23 @@ def solve_within(problem: Problem, goals: Rows, limits: Limits, warm: tuple[Arra
                 return found
             ready = 0.1 * gap  # not yet clear; asked again when the gap is smaller
     if float((np.abs(ds) / bound).max()) > MISSED:
-        names = _named(limits, np.flatnonzero(known), z)
-        cure = "cannot be kept together; widen one" if " and " in names else "cannot be kept; widen it"
-        raise ModelError(f"no plan keeps all limits: {names} {cure}, or the goals")
+        raise _not_kept(limits, np.flatnonzero(known), z)
     return Limited(kept, Rows.none(ss), _spread(z, known), steps, False, message, _spread(s, known))
+
+
+def _not_kept(limits: Limits, places: NDArray[np.int64], z: Array) -> ModelError:
+    """An error that names the limits that press most."""
+    names = _named(limits, places, z)
+    cure = "cannot be kept together; widen one" if " and " in names else "cannot be kept; widen it"
+    return ModelError(f"no plan keeps all limits: {names} {cure}, or the goals")
+
+
+def _decided(ss: StateSpace, limits: Limits, goals: Rows, free: Solved) -> NDArray[np.bool_]:
+    """The mask of limits of states on what exact goals leave no choice."""
+    out = np.zeros(limits.d.size + limits.e.size, bool)
+    if free.responses is not None:
+        out[: limits.d.size] = (choice_left(ss, goals, free.responses, limits.C) <= DECIDED).ravel()
+    return out & limits.known
 
 
 def _held(

@@ -128,6 +128,7 @@ class Search:
         plans, p = shooting.plans, shooting.p
         self.curved = np.zeros(plans, bool)  # whether curvature counts: once Gauss–Newton has become slow
         self.damping = np.zeros(plans)
+        self.taken = 0  # steps of all
         self.pulled = 0  # steps in a row in which exact goals were out of reach
         self.stiffness: Array | None = None if shooting.exact.any() else np.zeros(0)
         self.costate: Array | None = None
@@ -144,7 +145,7 @@ class Search:
         """Iterate from a point; plans that have ended leave the others."""
         if not np.isfinite(point.cost).all():
             raise ModelError("where the search begins, the cost is not finite; check the units of q0, v0 and start")
-        taken, parts = 0, []
+        parts: list[tuple[Index, Found]] = []
         linear, before = self.of.linear(point), np.full(self.of.plans, np.inf)
         while True:
             step = self.step(point, linear)
@@ -154,7 +155,7 @@ class Search:
             left = size * np.maximum(rate / (1.0 - rate), 0.1)  # what all further steps add up to, at this rate
             near = (left <= self.tolerance) & (self.damping == 0.0) & step.settled
             before, why, costates = size, "", step.costate if self.costate is None else self.costate
-            if taken == self.iterations or self.pulled > PULLED:
+            if self.taken == self.iterations or self.pulled > PULLED:
                 if self.pulled > PULLED:
                     self.refuse(point)
                     why = "its exact goals stay out of reach"
@@ -162,7 +163,7 @@ class Search:
                 ended = np.ones(len(done), bool)
             else:
                 old, (point, moved) = point, self._advance(point, linear, step, near)
-                taken += 1
+                self.taken += 1
                 done = near & self._is_met(point)
                 if not moved.all():
                     stuck = self._promised(old, linear, step)[1] <= ROUNDING * (1.0 + np.abs(old.cost))
@@ -178,10 +179,9 @@ class Search:
                     self.costate = costates
                     self._remember(step, moved)
             if ended.any():
-                told = [self._message(bool(one), float(far), taken, why) for one, far in zip(done, size)]
-                found = Found(
-                    point, costates, step.multipliers, step.gains, done, told, np.full(len(done), taken), step
-                )
+                told = [self._message(bool(one), float(far), why) for one, far in zip(done, size)]
+                taken = np.full(len(done), self.taken)
+                found = Found(point, costates, step.multipliers, step.gains, done, told, taken, step)
                 if ended.all():
                     parts.append((self.alive, found))
                     return merged(parts)
@@ -267,7 +267,7 @@ class Search:
         try:
             by_interior_point(self._problem(point, self.of.linear(point), None, None))
         except ModelError as error:
-            raise ModelError(f"the motion, linearised where the search ended: {self._in_words(str(error))}") from None
+            raise self._unkept(error) from None
 
     def _within(self, point: Point, linear: Linear, guess: Step | None) -> Step:
         """The step by the interior point, without curvature, under the law of a guess."""
@@ -275,12 +275,19 @@ class Search:
         try:
             step = by_interior_point(self._problem(point, linear, None, None))
         except ModelError as error:
-            raise ModelError(f"the motion, linearised along the search: {self._in_words(str(error))}") from None
+            raise self._unkept(error) from None
         finally:
             self.stiffness = stiffness
         if guess is None:
             return step
         return step.under(np.where(step.active[..., None] != 0, 0.0, guess.gains))
+
+    def _unkept(self, error: ModelError) -> ModelError:
+        """What a linear problem says of its limits, as what it is: said of the motion near here alone."""
+        return ModelError(
+            f"the motion, linearised after {self.taken} step{'s' * (self.taken != 1)} of the search: "
+            f"{self._in_words(str(error))}, or begin from another motion (start=), of which it may not be so"
+        )
 
     def _in_words(self, text: str) -> str:
         """Limits of the linear problem, x[i] and u[i], by the names and values that they have."""
@@ -434,8 +441,8 @@ class Search:
         size = 1.0 + np.abs(point.x).max(axis=(1, 2))
         return np.asarray(self._violation(point) <= 1e-8 * size)
 
-    def _message(self, done: bool, size: float, taken: int, why: str) -> str:
-        steps = f"{taken} step{'s' * (taken != 1)}"
+    def _message(self, done: bool, size: float, why: str) -> str:
+        steps = f"{self.taken} step{'s' * (self.taken != 1)}"
         if done:
             return f"converged in {steps}"
         return (

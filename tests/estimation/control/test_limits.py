@@ -115,6 +115,18 @@ def test_least_force_to_a_goal_saturates_and_lands():
         kf.lqr(A, B, np.zeros((2, 2)), 1.0, [0.0, 0.0], steps=20, goals=[(-1, None, [1.0, 0.0])], u_limits=(-0.9, 0.9))
 
 
+def test_limits_on_what_goals_decide():
+    """By Euler's explicit rule x(N − 2) follows from the last state; its limit has no inside, and is only looked at."""
+    A, B = np.array([[1.0, 0.1], [0.0, 1.0]]), np.array([[0.0], [0.1]])
+    task, goals = (A, B, np.zeros((2, 2)), 1.0, [1.0, -2.0]), [(-1, None, [0.5, 0.0])]
+    exact, wide = (kf.lqr(*task, steps=10, goals=goals, x_limits=([0.5 - hair, -9.0], 9.0)) for hair in (0.0, 1e-7))
+    assert exact.converged and exact.iterations and exact.x[:, 0].min() >= 0.5 - 1e-13
+    np.testing.assert_allclose(exact.x[-2:, 0], 0.5, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(exact.u, wide.u, rtol=0, atol=1e-4)
+    with pytest.raises(ModelError, match=r"no plan keeps all limits: x\[0\] ≥ 0.6 at step [89]"):
+        kf.lqr(*task, steps=10, goals=goals, x_limits=([0.6, -9.0], 9.0))
+
+
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
 def test_units_do_not_matter(unit):
     A, B = CART
