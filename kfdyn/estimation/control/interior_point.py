@@ -164,7 +164,7 @@ def solve_within(problem: Problem, goals: Rows, limits: Limits, warm: tuple[Arra
     broken = np.flatnonzero(decided & (left < -MISSED * scale))
     if broken.size:
         raise _not_kept(limits, broken, -left[broken] / scale[broken])
-    limits = limits._replace(d=np.where(limits.split(decided)[0], np.inf, limits.d))
+    limits = limits._replace(d=limits.split(np.where(decided, np.inf, limits.right))[0])
     known, right = limits.known, limits.right
     left = np.where(decided, np.inf, left)
     if (left[known] >= 0).all():
