@@ -20,6 +20,7 @@ PARTS = {
     "fits": "whole fits beside statsmodels and PhyKIT",
     "fast_gain": "the gain propagated directly, beside Riccati, DARE and statsmodels",
     "motions": "motions smoothed and followed, beside Crocoddyl",
+    "identification": "robots identified from their logs, beside mujoco.sysid",
     "sensing": "dynamics from sensors beside iDynTree's BERDY",
     "flexible": "bodies that bend, and PART's split of their modes",
     "control": "plans, linear-quadratic problems and a receding horizon beside Crocoddyl",

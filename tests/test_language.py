@@ -10,8 +10,8 @@ ROOT = Path(kfdyn.__file__).parent
 
 #: Rooms that keep to it; the others are to follow.
 ROOMS = (
-    "cli", "duality", "dynamics", "explore", "io", "motion/planning", "multibody", "spatial", "symbolic",
-    "sweeps", "textbook", "viz",
+    "cli", "duality", "dynamics", "explore", "io", "motion/identification", "motion/planning", "multibody", "spatial",
+    "symbolic", "sweeps", "textbook", "viz",
     *(f"estimation/{room}" for room in ("branching", "consistency", "control", "fitting", "nonlinear", "operators")),
     "estimation/precision", "estimation/series",
 )  # fmt: skip

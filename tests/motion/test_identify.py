@@ -15,6 +15,8 @@ from kfdyn.motion.identification.held import Held
 from kfdyn.motion.identification.linear import Log, Motion
 from kfdyn.motion.identification.parameters.by_name import Parameters
 from kfdyn.motion.identification.parameters.log_cholesky import LogCholesky
+from kfdyn.motion.identification.results.result import Identified
+from kfdyn.motion.identification.search import Found, Search
 from kfdyn.motion.identification.start import Start
 from kfdyn.spatial import spatial_inertia
 
@@ -315,6 +317,39 @@ def test_what_the_log_cannot_tell_is_named():
     J = inertial_parameters(found.system)
     z = (J - inertial_parameters(two_rods())).ravel()[[1, 11, 13, 16]]
     assert (np.abs(z) < 3.5 * found.stderr[np.isfinite(found.stderr)]).all()
+
+
+def test_at_the_edge_of_positive_mass_errors_know_no_edge():
+    """The best inertia is a plate's, whose logarithm of a thickness tells nothing; what is known stays known."""
+
+    def gimbal(hand):
+        link = spatial_inertia(0.3, [0.05, 0.02, 0.0], 1e-3 * np.eye(3))
+        hinges = zip(["yaw", "pitch", "roll"], [None, "yaw", "pitch"], np.eye(3)[[2, 1, 0]], [link, link, hand])
+        out = ([0, 0, 0], [0, 0, 0], [0.3, 0, 0])
+        return kf.System([
+            kf.Body(name, six, kf.Hinge.revolute(axis), parent=of, position=p, damping=0.05)
+            for (name, of, axis, six), p in zip(hinges, out)
+        ])  # fmt: skip
+
+    N = 150
+    t = 0.01 * np.arange(N)
+    tau = np.stack([2 * np.sin(3 * t), 2 * np.cos(4 * t) - 1, 0.3 * np.sin(7 * t)], axis=1)
+    thin = gimbal(spatial_inertia(1.0, [0.1, 0.03, 0.02], np.diag([0.004, 0.004, 0.0078])))
+    guess = moves_of(gimbal(spatial_inertia(0.6, [0.05, 0.0, 0.0], 0.004 * np.eye(3))))
+    names, truth = ["roll/inertia", "*/damping"], [*inertial_parameters(thin)[2], 0.05, 0.05, 0.05]
+    readings = drawn(moves_of(thin), N, np.random.default_rng(8), tau, np.zeros(6))
+    found = kf.identify(guess, readings, tau[:-1], names)
+    assert found.converged and "roll/inertia is at the edge of positive mass" in found.message
+    known = np.isfinite(found.stderr)
+    assert known.sum() == 9 and len(found.unidentified) == 1  # a mass on the last axis counts with the arm's
+    assert (np.abs(found.params - truth)[known] < 3.0 * found.stderr[known]).all()
+
+    inside, log = Parameters([moves_of(thin)], names), Log(moves_of(thin), readings, tau[:-1], None)
+    search = Search(inside, [log], 1, 1.0)  # the expected errors at the truth, which is inside, by logarithms
+    place = search.place(inside.start, found._found.place.motions)
+    seen, none = search._seen(place), np.zeros(inside.start.size, bool)
+    there = Identified.of(inside, [log], Found(place, search._expected(place), seen, none, 0, True, ""))
+    np.testing.assert_allclose(found.stderr, there.stderr, rtol=0.3)
 
 
 @pytest.mark.slow

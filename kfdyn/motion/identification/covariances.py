@@ -1,4 +1,4 @@
-"""What covariances tell of themselves: the information of noise levels, judged from a part of a log."""
+"""Information of noise levels, as covariances tell it of themselves, judged from a part of a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the numbers of a robot add to its inverse dynamics: forces r, linear in them, with derivatives.
+"""Effects of the numbers of a robot on its inverse dynamics: forces r, linear in them, with derivatives.
 
 A number θ of a robot enters as 𝓜a + bias − forces = ID(q, v, a; θ) − f = 0, so that a moves by −𝓜⁻¹ r with
 r = ∂(ID − f)/∂θ. Inertias, rotors, dampers, springs, friction and gravity all enter linearly.
@@ -86,7 +86,7 @@ def of_body(masses: PointMasses, k: int, rows: Rows, slopes: bool) -> Iterator[E
 
 
 def combined(of_places: Array) -> Array:
-    """What ten inertial parameters do, of what ten point masses do: (10, ...)."""
+    """Combine effects of ten point masses to those of ten inertial parameters: (10, ...)."""
     return np.tensordot(_PLACES_OF_TEN, of_places, axes=1)
 
 

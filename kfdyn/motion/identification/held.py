@@ -41,7 +41,7 @@ class Held:
         return self.llf_of(z, self.lines(z))
 
     def llf_of(self, z: Array, lines: list[Linear]) -> float:
-        """That of models that are linearised already."""
+        """Take that of models that are linearised already."""
         return float(sum(line.llf for line in lines) + self.parameters.prior(z)[0])
 
     def gradient(self, z: Array) -> Array:
@@ -54,7 +54,7 @@ class Held:
                 line.release()
 
     def gradient_of(self, z: Array, lines: list[Linear]) -> Array:
-        """That of models that are linearised already."""
+        """Take that of models that are linearised already."""
         parameters = self.parameters
         g = parameters.prior(z)[1]
         for line, base, changes in zip(lines, parameters.bases, self.changes(z)):

@@ -1,4 +1,4 @@
-"""One log, and the model linearised about its motion."""
+"""A log, and the model linearised about its motion."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Log:
             )
 
     def same(self, other: Log) -> bool:
-        """Whether another has these readings and torques."""
+        """Compare readings and torques with those of another."""
         pairs = ((self.rows, other.rows), (np.asarray(self.inputs), np.asarray(other.inputs)))
         return all(a.shape == b.shape and np.array_equal(a, b, equal_nan=True) for a, b in pairs)
 
@@ -218,7 +218,7 @@ class Linear:
 
     @property
     def biased(self) -> Array:
-        """What biases add to the readings, constant and walking, (rows, my)."""
+        """Sum of the biases of the readings, constant and walking, (rows, my)."""
         model = self.model
         out = np.zeros((len(self.q), model.seen.points.size))
         x = self.motion.x.reshape(len(out), -1)

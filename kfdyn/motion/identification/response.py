@@ -1,4 +1,4 @@
-"""How the mean of what is read answers to parameters: the part of the information that a motion's shape tells."""
+"""Answers of the mean of what is read to parameters: the part of the information that a motion's shape tells."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MeanChanges(NamedTuple):
 
 
 def mean_changes(parameters: Parameters, z: Array, line: Linear, base: MotionModel) -> MeanChanges:
-    """What each free number changes of the mean of one log, where that has a closed form; 0 elsewhere."""
+    """Differentiate the mean of one log in each free number, where that has a closed form; 0 elsewhere."""
     problem, model = line.problem, line.model
     m = line.point.at.T.shape[2]
     xi = np.zeros((z.size, problem.batch, problem.N, problem.size))
@@ -99,7 +99,7 @@ def _read(group: Group, line: Linear, base: MotionModel, m: int) -> Array:
 
 
 def signatures(parameters: Parameters, z: Array, line: Linear) -> Array:
-    """What each free number of the robot does to inverse dynamics on some rows of one log, (p, ·), sizes near 1."""
+    """Differentiate inverse dynamics on some rows of one log in each free number, (p, ·), sizes near 1."""
     few = np.unique(np.linspace(0, len(line.q) - 1, _SIGNED).astype(int))
     rows = Rows(line.model.stepper, line.q[few], line.v[few], line.acceleration[0][few], line.model.g)
     nv = line.v.shape[1]

@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 
 class Found(NamedTuple):
-    """How the search ended."""
+    """End of a search."""
 
     place: Place
     information: Array
@@ -54,8 +54,18 @@ class Found(NamedTuple):
     message: str
 
 
+class Curvature(NamedTuple):
+    """Information in numbers z of parameters, directions that are seen and not seen, and numbers at a bound."""
+
+    parameters: Any
+    z: Array
+    information: Array
+    seen: tuple[Array, Array]
+    at_bound: NDArray[np.bool_]
+
+
 class Step(NamedTuple):
-    """Where a step leads, what the whole of Newton's promises and what it does, and the least curvature."""
+    """End of a step, what the whole of Newton's promises and what it does, and the least curvature."""
 
     there: Array
     gain: float
@@ -64,7 +74,7 @@ class Step(NamedTuple):
 
 
 class Search:
-    """One run of the steps.
+    """A run of the steps.
 
     Parameters
     ----------
@@ -118,7 +128,7 @@ class Search:
         return visible(np.concatenate(each, axis=1), robot)
 
     def _turned(self, seen: tuple[Array, Array], before: Array, now: Array) -> tuple[Array, Array]:
-        """What is seen at other free numbers: directions that nothing depends on are those of the robot's numbers."""
+        """Turn what is seen to other free numbers; of the robot's own numbers the same directions stay unseen."""
         if not seen[1].size:
             return seen
         slopes = (self.parameters.straight_slope(z) for z in (now, before))
@@ -142,6 +152,24 @@ class Search:
         inverse = 1.0 / np.maximum(np.abs(values), 1e-3)
         columns = V @ (vectors / scale[:, None])
         return np.sqrt(np.einsum("ij,j,ij->i", columns, inverse, columns)) + 1e-12
+
+    def curvature(self, found: Found) -> Curvature:
+        """The information at the end of a search, from which standard errors follow.
+
+        At the edge of positive mass logarithms of a thickness tell nothing. There it is the information of the
+        natural numbers, as if inertias knew no edge: the best inside the edge is the projection of the best of all onto
+        a convex set, in the information's norm, and so no farther from a truth inside.
+        """
+        place = found.place
+        if not self.parameters.thin(place.z):
+            return Curvature(self.parameters, place.z, found.information, found.seen, found.at_bound)
+        straight, z = self.parameters.straightened(), self.parameters.straight(place.z)
+        place = Place(z, place.lines, Held(straight, self.logs, place.motions), place.llf)
+        search = Search(straight, self.logs, self.most, self.tolerance)
+        seen = search._seen(place)
+        H = place.held.information(z, search._errors(search._expected(place), seen[0]))
+        at_bound = found.at_bound & ((z <= straight.lower) | (z >= straight.upper))
+        return Curvature(straight, z, H, seen, at_bound)
 
     # --- steps
 
@@ -250,8 +278,8 @@ class Search:
         if not observed:
             H = place.held.information(place.z, self._errors(H, seen[0]))
         at_bound = ~self._free(place.z, g)
-        converged = not message
-        return Found(place, H, seen, at_bound, taken, converged, message or "the gradient vanishes")
+        edge = "".join(f"; {name} is at the edge of positive mass" for name in self.parameters.thin(place.z))
+        return Found(place, H, seen, at_bound, taken, not message, (message or "the gradient vanishes") + edge)
 
     def _advance(self, place: Place, step: Step, observed: bool) -> Place | None:
         """The longest step, halved at most ten times, that raises the likelihood of the smoothed motions."""

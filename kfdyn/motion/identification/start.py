@@ -1,4 +1,4 @@
-"""Where the search begins: motions without dynamics, and torques regressed on them."""
+"""Start of the search: motions without dynamics, and torques regressed on them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Start:
 
     @property
     def known(self) -> bool:
-        """Whether all logs told their motions."""
+        """True if all logs told their motions."""
         return all(found is not None for found in self.found)
 
     def _edges(self, model: MotionModel, log: Log, found: Any) -> tuple[Rows, Array, Array, Array]:

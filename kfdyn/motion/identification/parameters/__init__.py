@@ -1,1 +1,1 @@
-"""What may be identified, by names or by a function that builds the model."""
+"""Parameters to identify, by names or by a function that builds the model."""

@@ -81,8 +81,12 @@ class Built:
         return straight
 
     def straight_slope(self, z: Array) -> Array:
-        """One."""
+        """Identity."""
         return np.eye(z.size)
+
+    def thin(self, z: Array) -> list[str]:
+        """None: what theta does to inertias is not known."""
+        return []
 
     def prior(self, z: Array) -> tuple[float, Array, Array]:
         """None."""

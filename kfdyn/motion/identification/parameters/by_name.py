@@ -73,6 +73,7 @@ class Parameters:
         for group in self.groups:
             if of.setdefault(group.block, group.key) != group.key:
                 raise ModelError(f"{group.key!r} and {of[group.block]!r} set the same numbers; leave {group.key!r} out")
+        self.indefinite = models[0].system.indefinite_inertia
         self.masses = PointMasses(models[0].system)
         self.names = tuple(name for group in self.groups for name in group.names)
         self.start = np.concatenate([group.start for group in self.groups])
@@ -93,12 +94,12 @@ class Parameters:
         self.priors = self._with_priors(priors)
 
     def _closed(self, group: Group) -> bool:
-        """Whether its gradient has a closed form: that of four stages has none here."""
+        """True of a gradient with a closed form: that of four stages has none here."""
         return group.block[0] not in ROBOT or all(base.stepper.method != "rk4" for base in self.bases)
 
     @property
     def moves_robot(self) -> bool:
-        """Whether anything of the robot is among them."""
+        """True if anything of the robot is among them."""
         return any(group.block[0] in ROBOT for group in self.groups)
 
     def _find(self, name: str, what: str) -> tuple[Group, slice, slice]:
@@ -188,6 +189,20 @@ class Parameters:
                 out[own, own] = group.slope(z[own])
         return out
 
+    def thin(self, z: Array) -> list[str]:
+        """Names of the inertias that are at the edge of positive mass."""
+        return [group.key for group, own in zip(self.groups, self.places) if group.thin(z[own])]
+
+    def straightened(self) -> Parameters:
+        """The same, with z the numbers of ``straight``, whose inertias need not be those of positive mass."""
+        out = copy(self)
+        out.groups, out.indefinite = [group.straightened() for group in self.groups], "warn"
+        out.lower, out.upper = self.lower.copy(), self.upper.copy()
+        for group, own in zip(self.groups, self.places):
+            if group.bent:
+                out.lower[own], out.upper[own] = -np.inf, np.inf
+        return out
+
     def prior(self, z: Array) -> tuple[float, Array, Array]:
         """Logarithm of the priors, its gradient in z, and its information (Gauss–Newton's)."""
         value, J = 0.0, self.slope(z)
@@ -245,7 +260,7 @@ class Parameters:
                     new[what] = np.where(np.isnan(given), getattr(body, what), given)
             bodies.append(replace(body, **new) if new else body)
         g = system.gravity if changes.gravity is None else changes.gravity
-        return rebuilt(tuple(bodies), g, dict(system.frames), system.name, system.indefinite_inertia)
+        return rebuilt(tuple(bodies), g, dict(system.frames), system.name, self.indefinite)
 
     def _move(self, model: MotionModel, base: MotionModel, robot: Any, changes: _Changes) -> None:
         old = base.stepper

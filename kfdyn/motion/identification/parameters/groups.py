@@ -11,12 +11,13 @@ import numpy as np
 from kfdyn.arrays import Array
 from kfdyn.dynamics import mass_matrix
 from kfdyn.errors import ModelError
-from kfdyn.motion.identification.parameters.log_cholesky import LogCholesky, point_mass
+from kfdyn.motion.identification.parameters.log_cholesky import LogCholesky, point_mass, second_moments
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.regressor import TEN, ten_of
 
 _TINY = 1e-30  # an imaginary step
 _THIN = 1e-3  # thickness of a body over its size, below which it is a plate or a rod: the edge of positive mass
+_FLAT = 10.0  # times as thick: below it the search is taken to have come to that edge
 _PAYLOAD = 0.01  # of the mass of a body: where the search for what it carries begins
 
 #: Kinds of blocks that change the robot; the others change sensors or covariances.
@@ -61,10 +62,21 @@ class Group:
 
     @property
     def longest(self) -> float:
-        """How far its free numbers may move at once: logarithms and mixtures not beyond what they are linear in."""
+        """Longest move of its free numbers at once: logarithms and mixtures not beyond what they are linear in."""
         if self.block[0] in ("W", "cov"):
             return 5.0
         return 1.0 if self.block[0] == "body" else np.inf
+
+    def thin(self, z: Array) -> bool:
+        """True of an inertia at the edge of positive mass: one of a plate, a rod or a point."""
+        if self.bent is None:
+            return False
+        moments = np.linalg.eigvalsh(second_moments(np.asarray(self.natural(z))))
+        return bool(moments[0] < (_FLAT * _THIN) ** 2 * moments.sum())
+
+    def straightened(self) -> Group:
+        """The same by its natural numbers, if its own are mixed: any inertia, of positive mass or not."""
+        return self if self.bent is None else _lines(self.key, self.names, self.block, np.ones(len(self.names)), 1.0)
 
     def slope(self, z: Array, of: Callable[[Any], Any] | None = None) -> Array:
         """Derivative in z of the natural numbers, or of the block's values."""
@@ -204,7 +216,7 @@ def sensor_cov(model: MotionModel, i: int) -> Group:
 
 
 def sensor_bias(model: MotionModel, i: int) -> Group:
-    """What a sensor adds: the offset of an encoder, for example."""
+    """Biases of a sensor: the offset of an encoder, for example."""
     key, block, first, unit = _of_reading(model, i, "bias")
     return _lines(key, [f"{key}[{j}]" for j in range(first.size)], block, first, unit)
 

@@ -20,13 +20,12 @@ class LogCholesky:
     """
 
     def __init__(self, ten: Array, name: str) -> None:
-        I3 = inertia_of(ten)[:3, :3]
-        m, h = ten[0], ten[1:4]
+        m = ten[0]
         if not m > 0.0:
             raise ModelError(
                 f"body {name!r} has no mass, so its inertia cannot be fitted; give it some, or leave it out"
             )
-        second = (0.5 * np.trace(I3) * np.eye(3) - I3) / m - np.outer(h, h) / m**2
+        second = second_moments(ten)
         moments = np.linalg.eigvalsh(second)
         if moments[0] < _DEFINITE * max(moments[2], 0.0) or moments[2] <= 0.0:
             a, b, c = np.sort(m * (moments.sum() - moments))
@@ -44,9 +43,8 @@ class LogCholesky:
 
     def free(self, ten: Array) -> Array:
         """Free numbers of ten inertial parameters of some positive mass."""
-        I3, m, c = inertia_of(ten)[:3, :3], ten[0], ten[1:4] / ten[0]
-        second = (0.5 * np.trace(I3) * np.eye(3) - I3) / m - np.outer(c, c)
-        U = np.linalg.cholesky(second[::-1, ::-1])[::-1, ::-1]
+        m, c = ten[0], ten[1:4] / ten[0]
+        U = np.linalg.cholesky(second_moments(ten)[::-1, ::-1])[::-1, ::-1]
         return np.array([np.log(m), *np.log(np.diag(U)), *(U[[0, 0, 1], [1, 2, 2]] / self.unit), *(c / self.unit)])
 
     def ten(self, z: Any) -> Any:
@@ -58,6 +56,12 @@ class LogCholesky:
         S = np.exp(z[0]) * (U @ U.T)
         I3 = np.trace(S[:3, :3]) * np.eye(3) - S[:3, :3]
         return np.concatenate([[S[3, 3]], S[:3, 3], I3[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]])
+
+
+def second_moments(ten: Array) -> Array:
+    """Second moments (3, 3) of a kilogram of a body about its mass centre."""
+    I3, c = inertia_of(ten)[:3, :3], ten[1:4] / ten[0]
+    return np.asarray((0.5 * np.trace(I3) * np.eye(3) - I3) / ten[0] - np.outer(c, c))
 
 
 def point_mass(m: Any, c: Any) -> Any:

@@ -1,1 +1,1 @@
-"""What was identified: numbers with their errors, comparisons, and tests of what is left."""
+"""Results of an identification: numbers with their errors, comparisons, and tests of what is left."""

@@ -1,4 +1,4 @@
-"""Whether what sensors read beyond the prediction is noise: a wrong model is noticed here."""
+"""Tests of what sensors read beyond the prediction: if it is no noise, the model is wrong."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ResidualTest(NamedTuple):
 
     @property
     def fine(self) -> bool:
-        """Whether none of the three is below 0.01."""
+        """True if none of the three is below 0.01."""
         return min(self.whiteness, self.size, self.mean) >= 0.01
 
 

@@ -1,4 +1,4 @@
-"""What was identified, and how well it is known."""
+"""Identified parameters, and how well they are known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kfdyn.motion.identification.directions import scaled, sparse, words
 from kfdyn.motion.identification.linear import Log
 from kfdyn.motion.identification.results.residuals import ResidualTest, residual_tests
 from kfdyn.motion.identification.results.table import summary
-from kfdyn.motion.identification.search import Found
+from kfdyn.motion.identification.search import Curvature, Found, Search
 from kfdyn.motion.model import MotionModel
 from kfdyn.motion.result import MotionSmoothed
 
@@ -148,16 +148,24 @@ class Identified:
     # --- how well
 
     @cached_property
+    def _curvature(self) -> Curvature:
+        return Search(self._parameters, self._logs, 1, 1.0).curvature(self._found)
+
+    @cached_property
+    def _slope(self) -> Array:
+        return np.asarray(self._curvature.parameters.slope(self._curvature.z))
+
+    @cached_property
     def _directions(self) -> tuple[Array, Array]:
         """Covariance in the free numbers of what is known, and a basis of what is not."""
-        seen, blind = self._found.seen
-        free = np.flatnonzero(~self._found.at_bound)
+        (seen, blind), own = self._curvature.seen, self._curvature
+        free = np.flatnonzero(~own.at_bound)
         size = len(seen)
         V = np.linalg.qr(seen[free])[0] if blind.size else np.eye(size)[np.ix_(free, free)]
         cov, lost = np.zeros((size, size)), np.zeros((size, 0))
         if free.size:
             V = V[:, : min(V.shape)]
-            values, vectors, scale = scaled(V.T @ self._found.information[np.ix_(free, free)] @ V)
+            values, vectors, scale = scaled(V.T @ own.information[np.ix_(free, free)] @ V)
             known = values > _UNKNOWN
             columns = V @ (vectors / scale[:, None])
             lost = np.zeros((size, int((~known).sum())))
@@ -172,7 +180,7 @@ class Identified:
         NaN for those at a bound and for those of which a direction is not known.
         """
         cov, lost = self._directions
-        J = self._parameters.slope(self._found.place.z)
+        J = self._slope
         out = J @ cov @ J.T
         moved = np.abs(J @ lost) / (np.abs(J).max(axis=1, keepdims=True) + 1e-300)
         bad = self.at_bound | (moved.max(axis=1, initial=0.0) > _MOVED)
@@ -229,7 +237,7 @@ class Identified:
     @cached_property
     def unidentified(self) -> tuple[str, ...]:
         """Directions that the logs do not tell, in natural units and in words; empty if there is none."""
-        lost = self._parameters.slope(self._found.place.z) @ self._directions[1]
+        lost = self._slope @ self._directions[1]
         return tuple(words(column, self.names) for column in sparse(lost).T)
 
     # --- comparisons
@@ -265,7 +273,7 @@ class Identified:
         return profile(self._parameters, self._logs, self._found, name, np.atleast_1d(np.asarray(values, float)))
 
     def residual_tests(self, lags: int = 10) -> dict[str, ResidualTest]:
-        """Whether what each sensor reads beyond the prediction is white, of the right size and without a mean."""
+        """Test if what each sensor reads beyond the prediction is white, of the right size and without a mean."""
         return residual_tests(self._found.place.lines, lags)
 
     def summary(self, alpha: float = 0.05) -> str:
