@@ -207,7 +207,7 @@ class Linear:
 
     @property
     def defects(self) -> Array:
-        """Of all steps, (edges, n)."""
+        """Defects of all steps, (edges, n)."""
         return self.point.at.defects.reshape(-1, self.problem.n)
 
     @cached_property
