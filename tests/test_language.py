@@ -10,10 +10,8 @@ ROOT = Path(kfdyn.__file__).parent
 
 #: Rooms that keep to it; the others are to follow.
 ROOMS = (
-    "cli", "duality", "dynamics", "explore", "io", "motion/identification", "motion/planning", "multibody", "spatial",
-    "symbolic", "sweeps", "textbook", "viz",
-    *(f"estimation/{room}" for room in ("branching", "consistency", "control", "fitting", "nonlinear", "operators")),
-    "estimation/precision", "estimation/series",
+    "cli", "duality", "dynamics", "estimation", "explore", "io", "motion/identification", "motion/planning",
+    "multibody", "spatial", "symbolic", "sweeps", "textbook", "viz",
 )  # fmt: skip
 LEFT = ("check_log.py",)
 #: Words that begin a riddle: "What a type is to him who writes a recursion".

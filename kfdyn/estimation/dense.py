@@ -19,7 +19,7 @@ __all__ = ["DenseFilter", "DenseModel", "DensePosterior", "dense_filter", "dense
 
 
 class DensePosterior(NamedTuple):
-    """What all of T says: x | T, and the co-state that goes with it.
+    """The posterior given all of T: x | T, and its co-state.
 
     ``mean`` (..., N) and ``cov`` (N, N) of x given the observed T; ``llf`` (...), their log-density;
     ``a`` (..., Σm) = 𝓜^-1(T − bias), 0 where T is missing; ``costate`` (..., N) = φ*(H*a + η) and its
@@ -46,7 +46,7 @@ class DensePosterior(NamedTuple):
 
 
 class DenseFilter(NamedTuple):
-    """What the outputs outboard of each node say of its state; lists over the nodes k.
+    """The estimates of each node's state from the outputs outboard of it; lists over the nodes k.
 
     ``z`` (..., n_k), ``P`` (n_k, n_k): given T of the strict descendants of k. ``z_plus``, ``P_plus``:
     given T(k) too. ``eps`` (..., m_k) = T(k) − H z, NaN where T is missing. ``D`` (m_k, m_k) = HPH* + R.

@@ -20,7 +20,7 @@ __all__ = ["DenseModel", "StateSpaceLike", "dense_model"]
 
 
 class StateSpaceLike(Protocol):
-    """What the oracle reads of a model: blocks indexable by node, inputs flat or None."""
+    """The parts of a model that the oracle reads: blocks indexable by node, inputs flat or None."""
 
     @property
     def tree(self) -> Any:
@@ -176,7 +176,7 @@ class DenseModel:
         return symmetric(self.H @ self.state_cov @ self.H.T) + self.R
 
     def outboard(self, k: int) -> NDArray[np.bool_]:
-        """Which stacked outputs belong to strict descendants of node k, a mask of shape (Σm,)."""
+        """Mark the stacked outputs of strict descendants of node k, a mask of shape (Σm,)."""
         mask = np.zeros(len(self.H), bool)
         for j in range(len(self.parent)):
             i = self.parent[j]

@@ -20,7 +20,7 @@ from kfdyn.estimation.model.overflow import finite_likelihood
 
 @dataclass(frozen=True, eq=False)
 class FilteredModels:
-    """What the filter knows of many models, each computed when first asked for.
+    """The filter's results for many models, each computed when first asked for.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class FilteredModels:
 
 @dataclass(frozen=True, eq=False)
 class SmoothedModels:
-    """What the smoother knows of many models.
+    """The smoother's results for many models.
 
     Attributes
     ----------

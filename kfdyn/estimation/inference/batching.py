@@ -1,4 +1,4 @@
-"""How stacked vectors with batch axes reach the compiled sweeps: rows, lanes and threads."""
+"""Bring stacked vectors with batch axes to the compiled sweeps: rows, lanes and threads."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def as_rows(array: FloatArray, batch: tuple[int, ...] | None = None) -> FloatArr
 
 
 def step_of(flat: FloatArray, size: int, rows: int) -> int:
-    """How far the vectors of a batch are apart in what :func:`as_rows` made of them; 0 where one serves all."""
+    """Return the stride of a batch's vectors in the rows of :func:`as_rows`; 0 where one serves all."""
     return 0 if flat.size == size and rows > 1 else size
 
 

@@ -137,7 +137,7 @@ def innovations_factor(ss: StateSpace, *, method: Method = "block") -> Innovatio
     ss : StateSpace
         The model.
     method : {"block", "univariate", "square_root"}
-        How vector measurements are processed, or by roots of the covariances where these differ by more than 1e10.
+        How vector measurements are processed, or by factors of the covariances where these differ by more than 1e10.
 
     Returns
     -------

@@ -125,7 +125,7 @@ def _nonzero(u: FloatArray | None) -> FloatArray | None:
 
 
 def _pattern(ss: StateSpace, T: FloatArray) -> BoolArray | None:
-    """Which outputs are measured, None for all: the same in every batch entry, or an error."""
+    """Return the mask of measured outputs, None for all; raise if batch entries differ."""
     missing = np.isnan(T)
     if not missing.any():
         return None

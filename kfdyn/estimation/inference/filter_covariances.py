@@ -1,4 +1,4 @@
-"""What a filter knows of a model before any measurement: covariances and gains, for one pattern of missing outputs."""
+"""The filter's covariances and gains, which depend on no measurement, for one pattern of missing outputs."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Riccati:
 
     @cached_property
     def loss(self) -> Loss:
-        """What cancellation costs, by :func:`kfdyn.estimation.precision.cancellation.lost_digits`."""
+        """The digits lost to cancellation, by :func:`kfdyn.estimation.precision.cancellation.lost_digits`."""
         return lost_digits(self)
 
     @cached_property
@@ -203,7 +203,7 @@ def finished(kind: type[Riccati], ss: StateSpace, found: FloatArray, flats: Any,
 
 @cache
 def gather_kernels() -> Any:
-    """What the gather is called with: an import at each call would take longer than a filter of a few nodes."""
+    """Return the kernels of the gather: an import at each call would take longer than a filter of a few nodes."""
     from types import SimpleNamespace
 
     from kfdyn.estimation.recursions.riccati.riccati import BLOCK, NONE, TILED, UNIVARIATE, Gather, gather_covariances

@@ -1,4 +1,4 @@
-"""What the Kalman filter on a tree has found."""
+"""Results of the Kalman filter on a tree."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class FilterWords:
 
 @dataclass(frozen=True, eq=False)
 class Filtered(FilterWords):
-    """What the filter knows. Letters are THEORY.md's; the words of estimation are properties.
+    """The filter's results. Letters are THEORY.md's; the words of estimation are properties.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class Filtered(FilterWords):
 
     @property
     def observed(self) -> BoolArray:
-        """Which outputs were measured, (Σm_k,)."""
+        """The mask of measured outputs, (Σm_k,)."""
         return self.covariances.observed
 
     @property

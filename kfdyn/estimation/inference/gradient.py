@@ -156,7 +156,7 @@ class Score:
 
 @cache
 def _outer() -> Any:
-    """What sums are made by: an import at each call would take longer than a short sum."""
+    """Return the kernel of sums: an import at each call would take longer than a short sum."""
     from kfdyn.estimation.recursions.linalg.outer_products import Sum, add_outer
     from kfdyn.sweeps import Tag
 

@@ -53,7 +53,7 @@ def named(entry: int, batch: tuple[int, ...], error: SingularError) -> SingularE
 
 @dataclass(frozen=True, eq=False)
 class SmoothedBatch:
-    """What the smoother knows of a batch whose entries lack different measurements.
+    """The smoother's results for a batch whose entries lack different measurements.
 
     Attributes
     ----------
@@ -248,7 +248,7 @@ def smooth_groups(
     method: Method,
     unseen: StateSpace | None = None,
 ) -> SmoothedBatch:
-    """What :func:`smooth_batch` returns; entries without any measurement are smoothed in ``unseen``, if given."""
+    """Smooth for :func:`smooth_batch`; entries without any measurement are smoothed in ``unseen``, if given."""
     measured = ss.check_outputs(T, "T", allow_nan=True)
     known = [None if u is None else ss.check_states(u, name) for name, u in zip(("xi", "eta"), inputs)]
     batch = np.broadcast_shapes(measured.shape[:-1], *(u.shape[:-1] for u in known if u is not None))

@@ -123,7 +123,7 @@ def _run_roots(ss: StateSpace, seen: BoolArray) -> Riccati:
 
 
 def _roots_can(ss: StateSpace, seen: BoolArray | None, node: int, output: int) -> bool:
-    """Whether the square-root form finds the variance of an output that the covariance form took for zero."""
+    """Tell whether the square-root form finds the variance of an output that the covariance form took for zero."""
     try:
         found = run_roots(ss, np.ones(ss.n_outputs, dtype=bool) if seen is None else seen)
         with np.errstate(all="ignore"):

@@ -48,7 +48,7 @@ def draw(ss: StateSpace, rng: np.random.Generator, n: int | None = None) -> Draw
 
     Notes
     -----
-    O(N) a draw. Square roots of Q and R are taken by eigenvalues, so rank deficiency is exact (R86 (9.1)–(9.3)).
+    O(N) a draw. Factors of Q and R are taken by eigenvalues, so rank deficiency is exact (R86 (9.1)–(9.3)).
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the Bryson–Frazier smoother has found, and how it finds it where no state is flat."""
+"""Results of the Bryson–Frazier smoother, and the smoother itself where no state is flat."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kfdyn.estimation.model.state_space import StateSpace
 
 @dataclass(frozen=True, eq=False)
 class Smoothed:
-    """What the smoother knows. Letters are THEORY.md's; the words of estimation are properties.
+    """The smoother's results. Letters are THEORY.md's; the words of estimation are properties.
 
     Attributes
     ----------

@@ -86,7 +86,7 @@ class RootRiccati(Riccati):
 
     @cached_property
     def _steps(self) -> tuple[FloatArray, FloatArray]:
-        """What leads states from parents to children: M and M'."""
+        """Return the maps of states from parents to children: M and M'."""
         steps = self._step_back(covariances=False)
         return steps.M, steps.M_aside
 
@@ -145,7 +145,7 @@ def run_roots(ss: StateSpace, seen: BoolArray) -> RootRiccati:
 
 
 def _lanes(ss: StateSpace) -> Any:
-    """How many nodes go side by side."""
+    """Return the number of nodes that go side by side."""
     from kfdyn.sweeps import Checks, Tag
     from kfdyn.sweeps.compiler.driver import machine
 
@@ -153,7 +153,7 @@ def _lanes(ss: StateSpace) -> Any:
 
 
 def _layout(ss: StateSpace, sizes: Any) -> Any:
-    """Where the roots of a model's nodes lie, and which children go side by side; its last five arrays are empty."""
+    """Lay out the factors of a model's nodes and the children that go side by side; the last five arrays are empty."""
     from kfdyn.estimation.recursions.square_root.layout import Roots, kinds, lay_out
 
     N, lanes = len(ss), _lanes(ss)

@@ -96,7 +96,7 @@ class Blocks(Sequence[FloatArray]):
 
     @property
     def shares(self) -> bool:
-        """Whether nodes share blocks, so that the buffer holds fewer numbers than the blocks count."""
+        """True if nodes share blocks, so that the buffer holds fewer numbers than the blocks count."""
         sizes = self.rows if self.cols is None else products(self.rows, self.cols)
         same = alike(sizes)
         return self.flat.shape[-1] != (int(sizes.sum()) if same is None else same * sizes.size)
@@ -128,7 +128,7 @@ class Blocks(Sequence[FloatArray]):
 
     @property
     def is_uniform(self) -> bool:
-        """Whether all blocks have one size."""
+        """True if all blocks have one size."""
         if self.rows.size == 0:
             return True
         return alike(self.rows) is not None and (self.cols is None or alike(self.cols) is not None)
@@ -161,7 +161,7 @@ class Blocks(Sequence[FloatArray]):
             yield nodes, self.flat[self.places(nodes, r * c)].reshape(nodes.size, *size)
 
     def places(self, nodes: IntArray, size: int) -> IntArray:
-        """Where the numbers of some nodes' blocks, all of one size, lie in the buffer: (count, size)."""
+        """Return the places of some nodes' blocks, all of one size, in the buffer: (count, size)."""
         return self.offsets[nodes][:, None] + np.arange(size)
 
     def put(self, nodes: IntArray, values: FloatArray) -> None:
@@ -238,7 +238,7 @@ def products(rows: IntArray, cols: IntArray) -> IntArray:
 
 
 def offsets_of(sizes: IntArray) -> IntArray:
-    """Where each block starts: (0, s_0, s_0 + s_1, …), shape (N + 1,)."""
+    """Return where each block starts: (0, s_0, s_0 + s_1, …), shape (N + 1,)."""
     kept = _kept(sizes)
     if kept is not None:
         return kept.starts

@@ -98,7 +98,7 @@ def noise_roots(ss: StateSpace) -> tuple[FloatArray, FloatArray]:
 
 
 def root_of(blocks: Blocks, vectors: Mask | None = None) -> FloatArray:
-    """Lower triangular roots of covariances; of those that may be singular through eigenvalues."""
+    """Lower triangular factors of covariances; of those that may be singular through eigenvalues."""
     from kfdyn.estimation.recursions.linalg.triangular import cholesky_roots
 
     out, doubtful = np.empty_like(blocks.flat), np.zeros(len(blocks), dtype=bool)
@@ -116,7 +116,7 @@ def root_of(blocks: Blocks, vectors: Mask | None = None) -> FloatArray:
 
 
 def side_by_side(blocks: Blocks) -> tuple[Any, Any]:
-    """How many blocks a sweep takes side by side, and the size that all of them share: one and None if they differ."""
+    """Return the number of blocks that go side by side, and the size they share: one and None if they differ."""
     from kfdyn.sweeps import Checks, Tag
     from kfdyn.sweeps.compiler.driver import machine
 

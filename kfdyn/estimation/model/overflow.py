@@ -48,7 +48,7 @@ def finite_likelihood(llf: FloatArray | np.float64) -> float | FloatArray:
 
 
 def out_of_range(h: FloatArray, P: FloatArray) -> str | None:
-    """Why h P h* is no number a double can hold with all its digits, or None if it is one."""
+    """Say why no double holds h P h* with all its digits; return None if one does."""
     finite = bool(np.isfinite(P).all())
     with np.errstate(divide="ignore"):
         digits = 2 * np.log10(np.abs(h).max(initial=0.0)) + np.log10(np.abs(P).max(initial=0.0)) if finite else np.inf
@@ -60,9 +60,9 @@ def out_of_range(h: FloatArray, P: FloatArray) -> str | None:
 
 
 def sum_is_finite(array: FloatArray) -> bool:
-    """Whether the sum of all squares, or of many numbers, is finite: it is not if one of them is not. One quick look.
+    """Tell in one quick look whether the sum of all squares, or of many numbers, is finite.
 
-    It is not beyond 1e154 either; who is told no must look again.
+    It is not if one of them is not, nor beyond 1e154; who is told no must look again.
     """
     if array.size > _IN_THREADS:
         with np.errstate(invalid="ignore", over="ignore"):

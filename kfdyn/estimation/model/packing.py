@@ -64,7 +64,7 @@ class Packed(NamedTuple):
         return _take(self.flat.reshape(len(self.rows), -1), self.which).ravel()
 
     def starts(self) -> IntArray:
-        """Where each node's block starts in ``flat``; (N + 1,)."""
+        """Start of each node's block in ``flat``; (N + 1,)."""
         sizes = products(self.rows, self.cols)
         if self.which is None:
             return offsets_of(sizes)
@@ -177,7 +177,7 @@ _kept_parent_blocks = lru_cache(maxsize=64)(_even_parent_blocks)  # models of on
 
 
 def _all_are_matrices(listed: list[Any]) -> bool:
-    """Whether all are plain matrices of float64, as nearly always; asked without a loop in Python."""
+    """Tell whether all are plain matrices of float64, as nearly always; asked without a loop in Python."""
     return (
         set(map(type, listed)) == {np.ndarray}
         and set(map(id, map(attrgetter("dtype"), listed))) == {id(np.dtype(np.float64))}

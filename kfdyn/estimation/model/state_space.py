@@ -438,7 +438,7 @@ class StateSpace:
         return self.checked_outputs(value, name, allow_nan)[0]
 
     def checked_outputs(self, value: ArrayLike, name: str, allow_nan: bool) -> tuple[FloatArray, bool]:
-        """What :meth:`check_outputs` returns, and whether a look has told that all of it is finite."""
+        """Check as :meth:`check_outputs`; return also whether a look has told that all is finite."""
         if not isinstance(value, np.ndarray) or value.ndim != 1:
             N, m = len(self.tree), self.common.m
             if m and N > 1 and np.shape(value)[-2:] == (N, m):  # not where (N, 0) is a batch of nothing
@@ -481,7 +481,7 @@ class StateSpace:
 
     @property
     def address(self) -> int:
-        """Where compiled sweeps find the model: the address of a table of addresses, made when first asked for."""
+        """The address of a table of addresses for compiled sweeps, made when first asked for."""
         if self._table is None:
             with _TABLE_LOCK:
                 if self._table is None:

@@ -153,7 +153,7 @@ class Tree:
 
     @property
     def is_chain(self) -> bool:
-        """Whether there is one root and no node has two children."""
+        """True if there is one root and no node has two children."""
         return len(self) > 0 and len(self.roots) == 1 and bool(np.diff(self.child_start).max() <= 1)
 
     def children(self, k: int) -> IntArray:

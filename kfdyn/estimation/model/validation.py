@@ -176,7 +176,7 @@ def expect_covariance(tree: Tree, name: str, packed: Packed, vectors: Mask | Non
 
 
 def surely_covariances(flat: FloatArray, sizes: IntArray) -> bool:
-    """Whether all blocks are finite covariances beyond doubt: one compiled look, which makes them exactly symmetric."""
+    """Tell whether all blocks are surely finite covariances: one compiled look, which makes them exactly symmetric."""
     surely_semidefinite, Checks, Tag, lanes, least_tiled = _compiled()
     size = alike(sizes)
     if Checks.on or size is None or not 1 < size < least_tiled:
@@ -205,7 +205,7 @@ def _not_semidefinite(tree: Tree, name: str, k: int, lowest: float, size: float 
 
 
 def _indefinite(stack: FloatArray, turned: Mask) -> Mask:
-    """Which of the symmetric matrices (count, n, n) have an eigenvalue below zero by more than rounding.
+    """Mark the symmetric matrices (count, n, n) that have an eigenvalue below zero by more than rounding.
 
     One factorisation of all of them, raised by what rounding may make of 0, tells whether there is any. If so,
     eigenvalues tell which, of those that elimination does not find to be positive definite.

@@ -36,7 +36,7 @@ class Chain(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What is found of each step: e = D^-½ε (steps, rows), the gains G and D."""
+    """Results of each step: e = D^-½ε (steps, rows), the gains G and D."""
 
     e: Any
     G: Any
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What is filtered: rows of y, (steps, rows), means ``start`` (n, rows) at step 0; Q at its entries, P0, R."""
+    """Inputs of the filter: rows of y, (steps, rows), means ``start`` (n, rows) at step 0; Q at its entries, P0, R."""
 
     y: Any
     start: Any
@@ -54,7 +54,7 @@ class Measured(NamedTuple):
 
 
 class Last(NamedTuple):
-    """Where a gather ends: P⁺ and the means of all rows (n, rows)."""
+    """The end of a gather: P⁺ and the means of all rows (n, rows)."""
 
     P: Any
     means: Any
@@ -143,7 +143,7 @@ class Sweep(Workspace):
 
     @staticmethod
     def layout(n, rows):
-        """Of n states and so many rows."""
+        """Return the layout for n states and that many rows."""
         return {"squares": 3 * n * n, "flows": 2 * n * rows, "scratch": 2 * n, "lines": 2 * rows}
 
 

@@ -29,7 +29,7 @@ CANCELLED = 0.01  # of P⁺: a smaller S is a difference that has lost two digit
 
 
 class Scattered(NamedTuple):
-    """What the scatter fills, flat: Λ; S; C; −Λ(p)φP⁺, whose blocks begin at ``phi_at``, and −(CH − G*Λ⁺)P."""
+    """Results of the scatter, stacked: Λ; S; C; −Λ(p)φP⁺, whose blocks begin at ``phi_at``, and −(CH − G*Λ⁺)P."""
 
     Lambda: Any
     S: Any
@@ -65,7 +65,7 @@ def scatter_covariances(sizes, vectorial, wanted, model, covariances, found, wor
 
 
 def cancelled(P_plus, S):
-    """Whether some variance of S is so small a remainder of P⁺ that P⁺ − P⁺Λ⁺P⁺ has lost digits."""
+    """Tell whether some variance of S is so small a remainder of P⁺ that P⁺ − P⁺Λ⁺P⁺ has lost digits."""
     lost = nothing(S)
     for i in loop(P_plus.shape[0]):
         lost.set(where(S[i, i] < CANCELLED * P_plus[i, i], 1.0, lost))
@@ -81,7 +81,7 @@ class Scatter(Workspace):
 
     @staticmethod
     def layout(n, m):
-        """Of at most n states and m outputs to a node."""
+        """Return the layout for at most n states and m outputs to a node."""
         return {"plus": n * n, "half": 2 * n * n, "scratch": 3 * n * m + 2 * n + m, "line": n}
 
     def lose(self, digits):
@@ -91,7 +91,7 @@ class Scatter(Workspace):
     # What :class:`~.riccati.settled.Settling` asks of a sweep.
 
     def follows(self, before, node):
-        """Whether what a node is given comes from the one before it."""
+        """Tell whether a node's input comes from the node before it."""
         return node.parent == before.k
 
     def edge(self, before, node):

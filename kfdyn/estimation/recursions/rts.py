@@ -81,11 +81,11 @@ class ByParent(Workspace):
 
     @staticmethod
     def layout(n):
-        """Of at most n states to a node."""
+        """Return the layout for at most n states to a node."""
         return {"blocks": 5 * n * n, "half": 2 * n * n, "lines": 4 * n}
 
     def regular(self):
-        """Whether P(p) is invertible; leaves its lower factor behind."""
+        """Tell whether P(p) is invertible, and leave its lower factor behind."""
         return cholesky(self.above.square(self.known.P), self.L, None, bound(self.above.n)) < 0
 
     def solve(self, x):
@@ -123,7 +123,7 @@ class ByParent(Workspace):
             self.error[i] = sqrt(self.rounding(i))
 
     def rounding(self, i):
-        """What S_ii is known to, in units of ε.
+        """Bound the rounding of S_ii, in units of ε.
 
         P(p) is known to δP_ab ≈ ε s_a s_b, s_a² = P(p)_aa, and J to δJ = J δP P(p)⁻¹. The form is stationary in J, but
         for its term J S(p) J*; besides there are the roundings of the products, and what S(p) is known to::
@@ -143,7 +143,7 @@ class ByParent(Workspace):
 
 
 def rounding_of_difference(P_plus, phi, Lambda, row, i):
-    """What (P⁺ − P⁺Λ⁺P⁺)_ii is known to, Λ⁺ = φ*Λ(p)φ, in units of ε: P⁺ + |P⁺||φ|*|Λ||φ||P⁺|."""
+    """Bound the rounding of (P⁺ − P⁺Λ⁺P⁺)_ii, Λ⁺ = φ*Λ(p)φ, in units of ε: P⁺ + |P⁺||φ|*|Λ||φ||P⁺|."""
     for a in loop(phi.shape[0]):
         row[a] = reach(P_plus, i, lambda l: phi[a, l])  # noqa: B023
     size = total(phi.shape[0], lambda a: row[a] * total(phi.shape[0], lambda b: abs(Lambda[a, b]) * row[b]))

@@ -18,7 +18,7 @@ MODEL = Table(
 
 
 class Covariances(NamedTuple):
-    """What the filter knows before any measurement, as flat arrays: P, P⁺, D, its lower factor L, G.
+    """The filter's covariances, which depend on no measurement, stacked: P, P⁺, D, its lower factor L, G.
 
     ``seen`` says which outputs are measured.
     """

@@ -109,7 +109,7 @@ class Gather(States):
 
     @staticmethod
     def layout(states, outputs, n):
-        """Of so many in all, and at most n states to a node."""
+        """Return the layout for that many in all, and at most n states to a node."""
         return {"flow": states, "known": n, "innovation": outputs, "residual": outputs, "ahead": n}
 
 
@@ -118,7 +118,7 @@ class Scatter(States):
 
     @staticmethod
     def layout(states, outputs, n):
-        """Of so many in all, and at most n states to a node."""
+        """Return the layout for that many in all, and at most n states to a node."""
         return {"flow": states, "known": n, "rate": outputs}
 
 

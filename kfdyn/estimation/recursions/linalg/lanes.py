@@ -55,11 +55,11 @@ class Batch(Workspace):
     @classmethod
     @cache  # it is asked before every call
     def size(cls, *sizes):
-        """How many numbers it takes, with those that it takes to align them."""
+        """The size, in numbers, with those that it takes to align them."""
         return super().size(*sizes) + SPARE
 
     def part(self, start, count):
-        """So many numbers of the memory, with their lanes."""
+        """Take that many numbers of the memory, with their lanes."""
         return Numbers(self, self.memory.part(start * self.lanes, count * self.lanes), count)
 
     def passes(self, share):
@@ -85,7 +85,7 @@ class Numbers:
         self.wide[i] = value
 
     def part(self, start, size, known=False):
-        """So many numbers from ``start`` on."""
+        """Take that many numbers from ``start`` on."""
         lanes = self.batch.lanes
         return Numbers(self.batch, self.flat.part(start * lanes, size * lanes), size, known)
 
@@ -141,7 +141,7 @@ class Numbers:
             self._combine(i, 1, A, x, base, sign)
 
     def _combine(self, i, count, A, x, base, sign):
-        """So many numbers of base ± A x from the i-th on, side by side: a sum waits for itself only."""
+        """Compute that many numbers of base ± A x from the i-th on, side by side: a sum waits for itself only."""
         if count == BESIDE and tracing.builder is not None and isinstance(A, Block):
             sums = _by_squares(A, i, x)
         else:

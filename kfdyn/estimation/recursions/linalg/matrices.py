@@ -50,7 +50,7 @@ class Block:
 
     @property
     def place(self):
-        """Where its first number is."""
+        """The address of its first number."""
         return self.memory.part(0)
 
     def line(self, i):
@@ -84,7 +84,7 @@ class Turned:
 
     @property
     def count(self):
-        """How many lanes each number has."""
+        """The number of lanes of each number."""
         return self.A.count
 
     def __getitem__(self, place):

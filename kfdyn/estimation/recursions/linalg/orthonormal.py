@@ -60,7 +60,7 @@ class Room(Workspace):
 
     @staticmethod
     def layout(rows, width, flat):
-        """Of so many rows and columns, the last ``flat`` of which become orthonormal."""
+        """Return the layout for that many rows and columns, the last ``flat`` of which become orthonormal."""
         return {
             "lines": rows * width,
             "panel": rows * tiles.PANEL,

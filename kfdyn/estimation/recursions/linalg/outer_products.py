@@ -1,4 +1,4 @@
-"""What the score adds to the smoother for every T: outer products of a node's vectors, no recursion."""
+"""Outer products of a node's vectors, which the score adds to the smoother for every T; no recursion."""
 
 from typing import Any, NamedTuple
 

@@ -65,7 +65,7 @@ def scatter(lanes, sizes, model, product, share):
 
 
 class Flow(Batch):
-    """What flows through a tree in both: s of every node, then s + x."""
+    """The vectors that flow through a tree in both: s of every node, then s + x."""
 
     def __init__(self, lanes, model, product, work):
         self.model, self.product, self.states = model, product, model.state[model.nodes]
@@ -73,7 +73,7 @@ class Flow(Batch):
 
     @staticmethod
     def layout(states, n, m):
-        """Of so many states in all, and at most n states and m outputs to a node."""
+        """Return the layout for that many states in all, and at most n states and m outputs to a node."""
         return {"sums": states, "known": n, "seen": m}
 
     def add(self, node, own, weighted=False):

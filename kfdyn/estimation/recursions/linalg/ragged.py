@@ -1,4 +1,4 @@
-"""What sweeps take of all nodes at once: blocks of any sizes in one buffer, and parts of stacked vectors."""
+"""Arguments of sweeps for all nodes at once: blocks of any sizes in one buffer, and parts of stacked vectors."""
 
 from typing import Any, NamedTuple
 

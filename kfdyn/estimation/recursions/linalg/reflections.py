@@ -141,9 +141,9 @@ class Reflection:
         self.one_over = 1.0 / where(safe, length, 1.0)
 
     def share(self, x, w):
-        """How much of v the rest of a row loses."""
+        """Return the share of v that the rest of a row loses."""
         return self.factor * (w + self.head * x)
 
     def head_of(self, x, w):
-        """What the head of a row becomes."""
+        """Return the new head of a row."""
         return where(self.some, self.one_over * (self.d * x + w), where(self.negative, -x, x))

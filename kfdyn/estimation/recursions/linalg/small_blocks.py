@@ -95,7 +95,7 @@ def _width(register):
 
 
 def turned(given, count):
-    """So many registers, the first of which has the first number of each of those given, and so on."""
+    """Transpose registers: the first result has the first number of each of those given, and so on."""
     if not len(given) == count == 4:
         return [from_lanes([lane(x, l) for x in given]) for l in range(count)]
     a, b, c, d = given

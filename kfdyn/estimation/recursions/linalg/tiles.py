@@ -57,7 +57,7 @@ def zero(lanes):
 
 
 def starts(j, last, count, lanes):
-    """Where ``count`` vectors from column j on begin, the last of which ends by ``last``, and how much it repeats."""
+    """Return the starts of ``count`` vectors from column j to ``last``, and how much the last of them repeats."""
     behind = j + (count - 1) * lanes
     back = least(behind, last - lanes)
     return [j + v * lanes for v in range(count - 1)] + [back], behind - back

@@ -1,4 +1,4 @@
-"""What is no more than rounding, and what is done about it."""
+"""Tolerances: when a number is no more than rounding, and what is done about it."""
 
 from kfdyn.sweeps.control_flow import if_, loop
 from kfdyn.sweeps.functions import sqrt
@@ -9,7 +9,7 @@ EPS = 2.220446049250313e-16
 
 
 def bound(n):
-    """What a sum of n squares may lose by rounding: 4 n ε."""
+    """Return the bound of rounding in a sum of n squares: 4 n ε."""
     return 4 * EPS * to_float(n)
 
 

@@ -18,7 +18,7 @@ REGULAR = 1e-13
 
 @sweep(tags=2)
 def cholesky_roots(lanes, tag, blocks: Ragged, roots, doubtful, work):
-    """Fill lower triangular roots of covariances; marks blocks with a pivot that may be rounding, and counts them.
+    """Fill lower triangular factors of covariances; mark and count blocks with a pivot that may be rounding.
 
     ``tag`` is the size that all blocks share, or None; then there is one lane. ``work`` is for n² numbers with so many
     lanes. A pivot of 0 with nothing below it is an exact root of zeros.

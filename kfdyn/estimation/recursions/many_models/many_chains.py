@@ -25,7 +25,7 @@ class Sets(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """Of each set: D (B, steps), the diagonal (B, d) of the flat states' triangle, Σ|e|² (B,), the gradient (B, p)."""
+    """The answers for all sets: D (B, steps), diagonals of the flat triangles (B, d), Σ|e|² (B,), gradients (B, p)."""
 
     D: Any
     diagonal: Any
@@ -58,11 +58,11 @@ def evaluate_chains(lanes, scored, chain, y, start, sets, answers, share):
 
 
 class Room(Workspace):
-    """What one pass works in, each number with its lanes; behind it there is room for a :class:`Sweep`."""
+    """The memory of one pass, each number with its lanes; behind it there is room for a :class:`Sweep`."""
 
     @staticmethod
     def layout(n, rows, steps, flat, p, entries):
-        """Of n states, so many rows (``flat`` of them), steps, parameters and entries of Q that change."""
+        """Return the layout for n states, that many rows (``flat`` of them), steps, parameters, entries of Q."""
         return {
             "e": steps * rows, "G": steps * n, "D": steps, "Q": entries, "P0": n * n, "diagonal": flat, "along": rows,
             "squares": entries, "Lambdas": entries, "sums": 2,
@@ -70,7 +70,7 @@ class Room(Workspace):
 
 
 def numbers(n, rows, steps, flat, p, entries):
-    """How many numbers a lane of a share takes, with those that it takes to align them."""
+    """Return the size of a share's lane in numbers, with those that it takes to align them."""
     return Room.size(n, rows, steps, flat, p, entries) + Sweep.size(n, rows) + LINE
 
 

@@ -37,7 +37,7 @@ class ManyGather(Gather):
 
 
 class Flow:
-    """What flows through the nodes, so many ``rows`` of it: z and z⁺, ε and L⁻¹ε; λ, x̂ and a on the way back."""
+    """The vectors that flow through the nodes, ``rows`` of each: z and z⁺, ε and L⁻¹ε; λ, x̂ and a on the way back."""
 
     def __init__(self, rows, **places):
         self.rows = rows

@@ -50,8 +50,9 @@ class Given(NamedTuple):
 
 
 class Told(NamedTuple):
-    """Of each model: Σ|L⁻¹ε|², what is not a number if it has no answer, the diagonals of L and of the flat states'
-    triangle; and what is wanted besides.
+    """The answers for each model: Σ|L⁻¹ε|², what is not a number if it has no answer, diagonals, what else is wanted.
+
+    The diagonals are those of L and of the flat states' triangle.
     """
 
     squares: Any
@@ -61,7 +62,7 @@ class Told(NamedTuple):
 
 
 class FilterFills(NamedTuple):
-    """What the filter finds of each model: P, P⁺, D, L, G; z, z⁺, ε of all rows."""
+    """The filter's results for each model: P, P⁺, D, L, G; z, z⁺, ε of all rows."""
 
     P: Any
     P_plus: Any
@@ -74,7 +75,7 @@ class FilterFills(NamedTuple):
 
 
 class SmootherFills(NamedTuple):
-    """What the smoother finds of each model: Λ, S; λ, x̂, a of all rows."""
+    """The smoother's results for each model: Λ, S; λ, x̂, a of all rows."""
 
     Lambda: Any
     S: Any
@@ -184,7 +185,7 @@ def start(flow, given, states, outputs, xi, T):
 
 
 def sizes_of(layout, given, wanted):
-    """What a :class:`Room` is made for."""
+    """Return the sizes that a :class:`Room` is made for."""
     N = layout.nodes
     return (
         given.phi_size, given.phi_at[N], layout.Q_at[N], layout.H_at[N], layout.R_at[N], layout.state[N],
@@ -193,7 +194,7 @@ def sizes_of(layout, given, wanted):
 
 
 class Room(Workspace):
-    """What one pass works in, each number with its lanes."""
+    """The memory of one pass, each number with its lanes."""
 
     @staticmethod
     def layout(phi, steps, Q, H, R, n, m, series, flat, wanted):
@@ -209,5 +210,5 @@ class Room(Workspace):
 
 
 def numbers(sizes, n, m):
-    """How many numbers a lane takes, with those that align them; ``n``, ``m`` are the largest sizes of a node."""
+    """Return the size of a lane in numbers, alignment included; ``n``, ``m`` are the largest sizes of a node."""
     return Room.size(*sizes) + max(ManyGather.size(n, m), ManyScatter.size(n, m)) + LINE

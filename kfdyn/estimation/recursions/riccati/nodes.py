@@ -19,7 +19,7 @@ class Gather(Workspace):
 
     @staticmethod
     def layout(n, m):
-        """Of at most n states and m outputs to a node."""
+        """Return the layout for at most n states and m outputs to a node."""
         return {"congruence": 2 * n * n, "before": n, "scratch": (n + m) * (n + 2 * m), "line": n + m}
 
     def begin(self, nodes):
@@ -29,7 +29,7 @@ class Gather(Workspace):
                 self.take_noise(node)
 
     def children(self, node):
-        """How many a node has."""
+        """The number of a node's children."""
         return self.model.child_start[node.k + 1] - self.model.child_start[node.k]
 
     def take_noise(self, node):
@@ -39,7 +39,7 @@ class Gather(Workspace):
     # What :class:`~.settled.Settling` asks of a sweep.
 
     def follows(self, before, node):
-        """Whether all that a node gathers comes from the one before it."""
+        """Tell whether all that a node gathers comes from the node before it."""
         return (before.parent == node.k) & (self.children(node) == 1)
 
     def edge(self, before, node):
@@ -97,7 +97,7 @@ class Measured:
 
 
 class Scalar(Measured):
-    """Of one output, which is seen."""
+    """A node with one output, which is seen."""
 
     kind = Measurement
 
@@ -110,7 +110,7 @@ class Scalar(Measured):
 
 
 class Unseen(Measured):
-    """Of no output, or of one that is missing."""
+    """A node without an output, or whose only one is missing."""
 
     def prior(self):
         """P⁺ = P."""

@@ -21,7 +21,7 @@ _MOVING, _SETTLED, _COPIED = 0, 1, 2
 
 
 class Settling:
-    """What of a sweep has settled.
+    """The parts of a sweep that have settled.
 
     The sweep says what of a node is ``given`` and what is ``filled``, as (memory, first, size); which of the latter
     must have ``settled``, as symmetric matrices; whether a node ``follows`` another, along which ``edge``; and how to
@@ -73,7 +73,7 @@ class Settling:
         return alike
 
     def _look(self, node, alike):
-        """Whether it has settled."""
+        """Tell whether it has settled."""
         for same in if_else(alike != 0):
             if same:
                 self.run += 1

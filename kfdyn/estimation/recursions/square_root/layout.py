@@ -36,7 +36,7 @@ class Roots(NamedTuple):
         return _block(flat, node, node.n, node.n, self.own_at)
 
     def step(self, flat, node, above):
-        """What leads from a parent to a child, (n, n_p)."""
+        """Return the map from a parent to a child, (n, n_p)."""
         return _block(flat, node, node.n, above.n, self.step_at)
 
     def above(self, flat, node, above):
@@ -93,7 +93,7 @@ def lay_out(lanes, sizes, model, roots, marks, counts):
 
 
 def kinds(lanes, known, most):
-    """How many kinds of children there may be: first or not, and of each pair of sizes where they share lanes."""
+    """The largest number of kinds of children: first or not, and of each pair of sizes where they share lanes."""
     return 2 if known or lanes == 1 else 2 * (most + 1) ** 2
 
 

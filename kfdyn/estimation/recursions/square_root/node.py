@@ -10,7 +10,7 @@ from kfdyn.sweeps.variables import local
 
 
 def in_registers(x):
-    """Whether the columns of a node, or of a stored root, are registers."""
+    """Tell whether the columns of a node, or of a stored root, are registers."""
     return x.known and tracing.builder is not None
 
 

@@ -91,5 +91,5 @@ class Gaps(Batch):
 
     @staticmethod
     def layout(states, n):
-        """Of so many states in all, and at most n to a node."""
+        """Return the layout for that many states in all, and at most n to a node."""
         return {"sums": states, "state": n, "moved": n}

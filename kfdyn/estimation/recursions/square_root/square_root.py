@@ -45,7 +45,7 @@ def gather_roots(sizes, model, found, roots: Roots, work):
         [ R^½   H P^½ ]      [ D^½      0     ]
         [  0    P^½   ]  →   [ G D^½   P⁺^½   ]          P(p)^½ ← [ P(p)^½   φ P⁺^½ ]
 
-    All roots of P, Q, R and D are lower triangular, P⁺^½ is square. Rows that are not seen are zero in R^½, and left
+    All factors of P, Q, R and D are lower triangular, P⁺^½ is square. Rows that are not seen are zero in R^½, and left
     out: identity in L, zero in G. Returns −1, or the number of the output (stacked) whose innovation is no more than
     rounding. ``work`` holds :func:`gather_work` numbers. 4n³ + O(n²m) flops a node.
     """

@@ -1,4 +1,4 @@
-"""What leads from a parent to a child in the square-root form of the smoother (THEORY section 14).
+"""The map from a parent to a child in the square-root form of the smoother (THEORY section 14).
 
 A parent's state is a sum to which its children were added one after the other. With s the sum after child k and s' the
 sum before::
