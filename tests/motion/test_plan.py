@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kfdyn as kf
-from kfdyn.errors import ModelError, ShapeError
+from kfdyn.errors import ModelError, ShapeError, SingularError
 
 S = kf.sensors
 
@@ -186,6 +186,59 @@ def test_inverse_kinematics():
     assert np.linalg.norm(far.residuals[0]) > 5
 
 
+def test_poses_of_frames_are_values_of_goals():
+    arm, begin = kf.models.puma560(), np.full(6, 0.4)
+    at = kf.frame_pose(arm, np.full(6, 0.5), "link_6")
+    turn = kf.spatial.matrix_to_quaternion(at.rotation)
+    for sensor, numbers in (
+        (S.Pose, np.concatenate([at.position, turn])), (S.Position, at.position), (S.Orientation, turn),
+    ):  # fmt: skip
+        told, same = (
+            kf.inverse_kinematics(arm, [kf.Goal(sensor("link_6", 0.0), value)], begin) for value in (at, numbers)
+        )
+        assert told.converged and np.array_equal(told.q, same.q)
+    many = kf.frame_pose(arm, [np.full(6, 0.5), begin], "link_6")
+    batch = kf.plan_motion(arm, 0.02, 5, begin, 0 * begin, [kf.Goal(S.Pose("link_6", 1e-2), many)], 1e4)
+    alone = kf.plan_motion(arm, 0.02, 5, begin, 0 * begin, [kf.Goal(S.Pose("link_6", 1e-2), at)], 1e4)
+    np.testing.assert_array_equal(batch[0].tau, alone.tau)
+
+
+def test_what_inverse_kinematics_is_not_given_and_cannot_reach_is_named():
+    arm, q0, at = kf.models.puma560(), np.full(6, 0.4), [0.5, 0.2, 0.3]
+
+    def found(*values, q0=q0, cov=0.0, **options):
+        return kf.inverse_kinematics(
+            arm, [kf.Goal(S.Position("link_6", cov), value) for value in values], q0, **options
+        )
+
+    with pytest.raises(ModelError, match="needs at least one goal"):
+        found()
+    with pytest.raises(ModelError, match=r"goal Position\('link_6'\): its value has entries that are not finite"):
+        found([np.nan] * 3)
+    with pytest.raises(ShapeError, match=r"q0 must be one configuration, \(6,\), got shape \(2, 6\)"):
+        found(at, q0=[q0, q0])
+    with pytest.raises(ShapeError, match=r"goals\[0\] has values for 2 robots"):
+        found([at, at])
+    pose = r"\('link_6'\): its value must be .* a position, then a quaternion \(x, y, z, w\), or a pose .*, got "
+    for value, words in ((np.eye(4), r"shape \(4, 4\)"), ((np.eye(3), at), "a tuple")):
+        with pytest.raises(ShapeError, match=pose + words):
+            kf.inverse_kinematics(arm, [kf.Goal(S.Pose("link_6", 0.0), value)], q0)
+    with pytest.raises(SingularError, match=r"goals\[1\] Position\('link_6'\), entry 0, .* decide it already"):
+        found(at, at)
+    pendulum = kf.models.double_pendulum()
+    with pytest.raises(
+        SingularError, match=r"goals\[0\] Position\('lower'\), entry 1, is exact, but no hinge moves it"
+    ):
+        kf.inverse_kinematics(pendulum, [kf.Goal(S.Position("lower", 0.0), [0.1, 0.0, -1.0])], [0.1, 0.1])
+    far = found([9.0, 0.0, 0.0])
+    assert not far.converged
+    assert far.message == (
+        "not converged: no shorter step leads nearer; goals[0] Position('link_6') is missed by 8.43: it is out of "
+        "reach, alone or beside the others, or far from q0; begin from another q0 or give it a covariance"
+    )
+    assert "stopped after 1 step; goals[0] " in found(at, iterations=1).message
+
+
 def test_what_cannot_be_is_named():
     arm, zero = kf.models.puma560(), np.zeros(6)
     plan = (arm, 0.02, 10, zero, zero)
@@ -233,6 +286,11 @@ def test_what_cannot_be_is_named():
         kf.plan_motion(
             arm, 0.02, 30, zero, zero, [kf.Goal(S.JointPosition(0.0), zero + 0.5), goals[1]], 1e2, velocity_limits=0.2
         )
+    with pytest.raises(ShapeError, match=r"v0 must be finite velocities, \(6,\), got shape \(\)"):
+        kf.plan_motion(arm, 0.02, 10, zero, None, goals, 1.0)
+    for asked in (kf.plan_motion, kf.Mpc):
+        with pytest.raises(ModelError, match="there is no option 'foo'; beside the limits there are damping, "):
+            asked(*(plan if asked is kf.plan_motion else plan[:3]), goals, 1.0, foo=1)
     with pytest.raises(ModelError, match="tolerance positive"):
         kf.plan_motion(*plan, goals, 1.0, tolerance=0.0)
 

@@ -23,6 +23,8 @@ from kfdyn.multibody.calls.arguments import expect_system
 
 #: Plans of a batch that are searched for side by side: more would be larger than caches.
 TOGETHER = 16
+#: What a plan passes on to its MotionModel.
+OPTIONS = {"method", "damping", "stiffness", "friction", "friction_speed", "rest", "gravity"}
 
 
 def plan_motion(
@@ -79,7 +81,8 @@ def plan_motion(
         Converged when a step changes no torque by more than this many of its standard deviations. As Newton's steps
         square the error, the plan is then better than that.
     **options
-        Of :class:`MotionModel`: ``method``, ``damping``, ``stiffness``, ``rest``, ``gravity``.
+        Of :class:`MotionModel`: ``method``, ``damping``, ``stiffness``, ``friction``, ``friction_speed``, ``rest``,
+        ``gravity``.
 
     Returns
     -------
@@ -157,6 +160,9 @@ def bind(
             "torque_cov is 0 at every hinge, so that there is no motor at all and nothing moves the plan; give one a "
             'variance: 100 is "ten newton metres are much"'
         )
+    unknown = sorted(options.keys() - OPTIONS)
+    if unknown:
+        raise ModelError(f"there is no option {unknown[0]!r}; beside the limits there are {', '.join(sorted(OPTIONS))}")
     model = MotionModel(system, dt, [goal.sensor for goal in asked], effort, **options)
     y, batched = model.check_readings([goal.readings(system, int(steps)) for goal in asked])
     x0 = _starts(model, q0, v0)
@@ -172,6 +178,8 @@ def _starts(model: MotionModel, q0: ArrayLike, v0: ArrayLike) -> Array:
     """States (plans, nx) to start from; each looked at as one is."""
     system = model.system
     q, v = real_array(q0, "q0"), real_array(v0, "v0")
+    if v.shape[-1:] != (system.nv,) or not np.isfinite(v).all():
+        raise ShapeError(f"v0 must be finite velocities, ({system.nv},), got shape {v.shape}")
     if q.ndim < 2 and v.ndim < 2:
         return model.check_prior((q, v, np.zeros(2 * system.nv))).x0[None]
     try:
