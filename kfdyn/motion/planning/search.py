@@ -283,7 +283,7 @@ class Search:
         return step.under(np.where(step.active[..., None] != 0, 0.0, guess.gains))
 
     def _unkept(self, error: ModelError) -> ModelError:
-        """What a linear problem says of its limits, as what it is: said of the motion near here alone."""
+        """Return the error of a linear problem in words of the motion, which hold near this motion alone."""
         return ModelError(
             f"the motion, linearised after {self.taken} step{'s' * (self.taken != 1)} of the search: "
             f"{self._in_words(str(error))}, or begin from another motion (start=), of which it may not be so"
