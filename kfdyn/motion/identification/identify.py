@@ -68,6 +68,7 @@ def identify(
         Limit of steps.
     tolerance : float
         Converged when a step promises less than this: half the square of its length in standard errors.
+        At the edge of positive mass, at which logarithms never arrive, 1e-4 is enough.
 
     Returns
     -------

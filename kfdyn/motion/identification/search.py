@@ -246,10 +246,15 @@ class Search:
         while True:
             step = self.step(place.z, g, H, seen[0])
             gain = step.gain
-            small = gain <= self.tolerance or (gain <= _ROUNDING and gain > 0.25 * before)
+            thin = gain <= _SMALL and bool(self.parameters.thin(place.z))  # logarithms never arrive at the edge
+            small = gain <= self.tolerance or (gain <= _ROUNDING and gain > 0.25 * before) or thin
             fresh = observed and age == 0
             if small and observed and age <= enough:
-                message = "the gradient vanishes, but at a saddle; begin elsewhere" if step.least < -_SADDLE else ""
+                message = (
+                    "the gradient vanishes, but at a saddle; begin elsewhere"
+                    if step.least < -_SADDLE and not thin
+                    else ""
+                )
                 break
             if (gain <= _NEAR and not observed) or (small and age > enough) or age >= _MOST_AGE:
                 H = place.held.information(place.z, self._errors(H, seen[0]))
