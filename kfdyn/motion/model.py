@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kfdyn.arrays import Array
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.model.blocks import real_array
 from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.arguments import Prior
 from kfdyn.estimation.nonlinear.model import NonlinearModel
@@ -92,6 +93,7 @@ class MotionModel(NonlinearModel):
 
     filtered_type = MotionFiltered
     smoothed_type = MotionSmoothed
+    input_name = "tau"
 
     def __init__(
         self,
@@ -330,6 +332,9 @@ class MotionModel(NonlinearModel):
 
     def reading_row(self, y: Any, k: int) -> Array:
         """Return one reading of all sensors (1, size), stacked or from a list with None where a sensor is silent."""
+        if isinstance(y, Mapping):
+            names = ", ".join(sensor.name for sensor in self.seen.sensors)
+            raise ShapeError(f"readings must be a list in the order of the sensors ({names}), not a dict")
         if not isinstance(y, list | tuple) or not any(part is None or np.ndim(part) for part in y):
             return super().reading_row(y, k)
         if len(y) != len(self.seen.sensors):
@@ -340,7 +345,7 @@ class MotionModel(NonlinearModel):
         out = np.full(self.seen.points.size, np.nan)
         for sensor, own, part in zip(self.seen.sensors, self.seen.points_of, y):
             if part is not None:
-                array = np.asarray(part, np.float64)
+                array = real_array(part, f"{sensor.name}: its reading at step {k}")
                 if array.shape != (own.stop - own.start,):
                     raise ShapeError(
                         f"{sensor.name}: its reading at step {k} must be ({own.stop - own.start},), got {array.shape}"
@@ -437,7 +442,7 @@ class MotionModel(NonlinearModel):
         given = u if tau is None else tau
         if given is None:
             return np.zeros((batch, steps, self.system.nv))
-        array = np.asarray(given, np.float64)
+        array = real_array(given, "tau")
         if array.shape[-1:] != (self.system.nv,):
             raise ShapeError(f"tau must be (N−1, {self.system.nv}), one row a step; got shape {array.shape}")
         return arguments.inputs(array, batch, steps, self.carries_noise, True, "tau")

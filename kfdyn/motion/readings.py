@@ -15,6 +15,7 @@ from kfdyn.dynamics.sensors.joint_sensors import JointAcceleration, JointTorque
 from kfdyn.dynamics.sensors.motion_sensors import JointPosition, JointVelocity, MotionSensor
 from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.errors import ModelError, ShapeError
+from kfdyn.estimation.model.blocks import real_array
 from kfdyn.estimation.nonlinear.manifold import Manifold
 from kfdyn.motion.cut_hinge import Carried, CutHinge, Pushes
 from kfdyn.multibody import System, frame_acceleration, frame_acceleration_derivatives, frame_pose
@@ -268,6 +269,11 @@ class Readings:
 
     def stacked(self, given: Any) -> tuple[Array, bool]:
         """Readings as (batch, N, size), and whether a batch was given; None is a sensor that reads nothing."""
+        if not self.sensors:
+            raise ModelError("the model has no sensors, so there is nothing to read; give MotionModel some")
+        if isinstance(given, Mapping):
+            names = ", ".join(sensor.name for sensor in self.sensors)
+            raise ShapeError(f"readings must be a list in the order of the sensors ({names}), not a dict")
         if isinstance(given, np.ndarray) and len(self.sensors) != 1:
             raise ShapeError(
                 f"readings must be a list with one array (N, size) for each of the {len(self.sensors)} sensors"
@@ -285,7 +291,7 @@ class Readings:
             if part is None:
                 arrays.append(None)
                 continue
-            array = np.asarray(part, np.float64)
+            array = real_array(part, f"{sensor.name}: its readings")
             if array.ndim == 1 and size == 1:
                 array = array[:, None]
             if array.ndim not in (2, 3) or array.shape[-1] != size:

@@ -117,7 +117,8 @@ def test_bad_input_is_named():
         ([np.zeros(6)], np.zeros(6), "1 readings at step 0 for 2 sensors"),
         ([np.zeros(6), np.zeros(5)], np.zeros(6), r"JointVelocity\(\): its reading at step 0 must be \(6,\)"),
         (None, np.zeros(5), r"tau of step 0 must be \(6,\)"),
-        (None, np.full(6, np.nan), "u of step 0 must be a finite row"),
+        (None, np.full(6, np.nan), "tau of step 0 must be a finite row; it has NaN"),
+        ({"q": np.zeros(6)}, np.zeros(6), "must be a list in the order of the sensors"),
     ):
         with pytest.raises(ShapeError, match=text):
             live.step(y, tau)
@@ -179,3 +180,35 @@ def test_what_no_reading_tells_is_named_with_a_sensor_that_would(sensors, cure):
     model = kf.MotionModel(kf.models.puma560(), 0.01, sensors, force_noise=0.1)
     with pytest.raises(UnobservableError, match=cure):
         kf.iterated_kalman_smoother(model, [np.zeros((20, model.seen.points.size))])
+
+
+def test_a_filter_is_restored_only_into_a_model_of_its_sensors():
+    arm, z = kf.models.double_pendulum(), np.zeros(2)
+    both = kf.MotionModel(arm, 0.01, [S.JointPosition(1e-6), S.JointVelocity(1e-4)], 0.1)
+    live = kf.OnlineFilter(both, prior=(z, z, np.full(4, 0.01)), lag=5)
+    live.step([z, z], z)
+    other = kf.MotionModel(arm, 0.01, [S.JointPosition(1.0)], 1.0)
+    with pytest.raises(ShapeError, match=r"readings have shape \(4,\), and this model's have \(2,\)"):
+        kf.OnlineFilter.restore(other, live.save())
+    with pytest.raises(ShapeError, match=r"tau of step 0 must be \(2,\), got shape \(3,\)"):
+        kf.OnlineFilter.restore(both, live.save() | {"u": np.zeros((1, 3))})
+    with pytest.raises(ModelError, match=r"saved must be the dict that save\(\) returned, got NoneType"):
+        kf.OnlineFilter.restore(both, None)
+
+
+def test_readings_of_series_are_a_list_of_arrays():
+    arm, prior = kf.models.double_pendulum(), (np.zeros(2), np.zeros(2), 1e-2)
+    model = kf.MotionModel(arm, 0.01, [S.JointPosition(1e-6)], 0.1)
+    for y, text in (
+        (
+            {"JointPosition()": np.zeros((3, 2))},
+            r"a list in the order of the sensors \(JointPosition\(\)\), not a dict",
+        ),
+        ([[["a", "b"]]], r"JointPosition\(\): its readings must be an array of real numbers"),
+    ):
+        with pytest.raises(ShapeError, match=text):
+            kf.extended_kalman_filter(model, y, prior=prior)
+    with pytest.raises(ShapeError, match="tau must be an array of real numbers"):
+        kf.extended_kalman_filter(model, [np.zeros((3, 2))], tau="fast", prior=prior)
+    with pytest.raises(ModelError, match="the model has no sensors"):
+        kf.extended_kalman_filter(kf.MotionModel(arm, 0.01, [], 0.1), [], prior=prior)

@@ -64,7 +64,7 @@ def prior(x0: ArrayLike, P0: ArrayLike | None, n: int) -> Prior:
         return Prior(start, np.zeros((n, n)), np.ones(n, bool))
     P = real_array(P0, "P0")
     if P.ndim < 2:
-        P = _diagonal(np.atleast_1d(P))
+        P = _diagonal(np.full(n, P) if P.ndim == 0 else P)
     if P.shape != (n, n):
         raise ShapeError(f"P0 has shape {P.shape}, but the tangent of x has size {n}: P0 must be {(n, n)}")
     flat = np.isposinf(np.diag(P))
@@ -84,7 +84,9 @@ def readings(y: ArrayLike) -> FloatArray:
     array = real_array(y, "y")
     if array.ndim == 1:
         array = array[:, None]
-    if array.ndim not in (2, 3) or array.shape[-2] == 0:
+    if array.ndim in (2, 3) and array.shape[-2] == 0:
+        raise ShapeError("y has no steps; a filter takes at least one reading, which may be NaN")
+    if array.ndim not in (2, 3):
         raise ShapeError(f"y must be (N, m), a row for each step, or (batch, N, m); got shape {array.shape}")
     if np.isinf(array).any():
         at = np.argwhere(np.isinf(array))[0]

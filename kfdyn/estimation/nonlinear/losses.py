@@ -28,9 +28,7 @@ class Huber:
     """
 
     def __init__(self, c: float = 1.345) -> None:
-        if not c > 0.0:
-            raise ModelError(f"Huber's c must be positive, got {c}")
-        self.c = float(c)
+        self.c = _positive(c, "Huber's c")
 
     def weight(self, square: FloatArray, size: Any) -> FloatArray:
         """Factor of the information of a reading with s² = ``square``."""
@@ -57,9 +55,7 @@ class StudentT:
     """
 
     def __init__(self, nu: float = 4.0) -> None:
-        if not nu > 0.0:
-            raise ModelError(f"Student's nu must be positive, got {nu}")
-        self.nu = float(nu)
+        self.nu = _positive(nu, "Student's nu")
 
     def weight(self, square: FloatArray, size: Any) -> FloatArray:
         """Factor of the information of a reading of ``size`` outputs with s² = ``square``."""
@@ -68,6 +64,16 @@ class StudentT:
     def loss(self, square: FloatArray, size: Any) -> FloatArray:
         """ρ(s)."""
         return 0.5 * (self.nu + size) * np.log1p(square / self.nu)
+
+
+def _positive(value: Any, name: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not number > 0.0:
+        raise ModelError(f"{name} must be positive, got {value!r}")
+    return number
 
 
 def robust_loss(robust: Any) -> Huber | StudentT | None:

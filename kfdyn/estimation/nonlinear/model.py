@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kfdyn.errors import ModelError, ShapeError
-from kfdyn.estimation.model.blocks import FloatArray, IntArray
+from kfdyn.estimation.model.blocks import FloatArray, IntArray, real_array
 from kfdyn.estimation.nonlinear import arguments
 from kfdyn.estimation.nonlinear.arguments import Prior
 from kfdyn.estimation.nonlinear.functions import RowFunction, expect_finite_rows, finite
@@ -38,13 +38,15 @@ class NonlinearModel:
     observe : callable
         observe(x, k) -> (rows, m); likewise with w, u. A robot's accelerometer sees the w(k) that acts from time k on.
     Q : number, (p,), (p, p) or (N−1, p, p)
-        Covariance of w; a vector holds variances. It may be singular.
+        Covariance of w; a vector holds variances, a number is that of each; of the only one where step takes w. It
+        may be singular.
     R : number, (m,), (m, m) or (N, m, m)
-        Covariance of r; 0 is allowed.
+        Covariance of r, likewise; a number where there is one output. 0 is an exact reading.
     x0 : array (nx,)
         Prior mean. Where the prior is flat: where to linearise first.
-    P0 : (n,), (n, n) or None
-        Prior covariance in the tangent at x0. An infinite variance is a flat prior; None: all of it.
+    P0 : number, (n,), (n, n) or None
+        Prior covariance in the tangent at x0. An infinite variance is a flat prior, which smoothers take and filters
+        refuse; None: all of it.
     noise_input : array (n, p) or (N−1, n, p), optional
         B; the identity if not given. Not with a step that takes w.
     step_jacobian, observe_jacobian : callable, optional
@@ -88,6 +90,8 @@ class NonlinearModel:
     #: What filters and smoothers return; a subclass may have results with more words.
     filtered_type: type[NonlinearFiltered] = NonlinearFiltered
     smoothed_type: type[NonlinearSmoothed] = NonlinearSmoothed
+    #: What errors call the known input.
+    input_name = "u"
 
     def __init__(
         self,
@@ -119,6 +123,8 @@ class NonlinearModel:
             raise ShapeError(f"x0 must be one state (nx,), got shape {start.shape}")
         self.n = int(self.states.minus(start[None], start[None]).shape[1])
         self.states.expect_inverse(start[None])
+        if np.ndim(Q) == 0 and not self._step.takes_w:  # where step takes w, only it knows how many there are
+            Q = np.full(self.n if noise_input is None else np.shape(noise_input)[-1:], Q)
         self.Q, self.R = arguments.covariance(Q, "Q"), arguments.covariance(R, "R")
         self.p = self.Q.shape[-1]
         self.B = self._checked_input(noise_input)
@@ -270,7 +276,7 @@ class NonlinearModel:
                     "the first reading is missing as a whole, so its size is unknown; give NaN of its size"
                 )
             return np.full((1, size), np.nan)
-        row = np.array(y, np.float64, ndmin=1)  # a copy: a caller may use its memory again
+        row = np.array(real_array(y, f"the reading of step {k}"), ndmin=1)  # a copy: a caller may use its memory again
         if row.ndim != 1 or (size is not None and row.size != size):
             raise ShapeError(f"a reading must have shape ({size if size is not None else 'm'},), got {np.shape(y)}")
         if not finite(row) and np.isinf(row).any():
@@ -285,9 +291,11 @@ class NonlinearModel:
             return None
         if not self.takes_inputs:
             raise ModelError("u is given, but neither step nor observe takes an argument u: step(x, u, k)")
-        row = np.array(u, np.float64, ndmin=1)
-        if row.ndim != 1 or not finite(row):
-            raise ShapeError(f"u of step {k} must be a finite row, got shape {np.shape(u)}")
+        row = np.array(real_array(u, f"{self.input_name} of step {k}"), ndmin=1)
+        if row.ndim != 1:
+            raise ShapeError(f"{self.input_name} of step {k} must be a row, got shape {np.shape(u)}")
+        if not finite(row):
+            raise ShapeError(f"{self.input_name} of step {k} must be a finite row; it has NaN or infinite entries")
         return row[None]
 
     def residual(self, y: FloatArray, h: FloatArray, k: IntArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -206,6 +207,8 @@ class OnlineFilter:
     @classmethod
     def restore(cls, model: NonlinearModel, saved: dict[str, Any], *, points: Any = None) -> OnlineFilter:
         """Continue where :meth:`save` was called."""
+        if not isinstance(saved, Mapping):
+            raise ModelError(f"saved must be the dict that save() returned, got {type(saved).__name__}")
         missing = [name for name in ("x", "P", "y", "u", "llf", "k", "lag", "kind") if name not in saved]
         if missing:
             raise ModelError(
@@ -219,10 +222,16 @@ class OnlineFilter:
             )
         live = cls(model, (saved["x"], saved["P"]), int(saved["lag"]), kind=str(saved["kind"]), points=points)
         y, u = np.asarray(saved["y"]), np.asarray(saved["u"])
-        inputs = [row[None] for row in u] if len(u) else [None] * len(y)
+        size, oldest = model.reading_size, int(saved["k"]) + 1 - len(y)
+        if len(y) and size is not None and y.shape[1:] != (size,):
+            raise ShapeError(
+                f"a filter of another model was saved: its readings have shape {y.shape[1:]}, and this model's have "
+                f"{(size,)}; restore it into a model with the same sensors"
+            )
+        inputs = [model.input_row(u[i] if len(u) else None, oldest + i) for i in range(len(y))]
         belief = Belief(np.array(saved["x"], np.float64)[None], np.array(saved["P"], np.float64)[None])
         live._next = belief
-        live._replay(belief, float(saved["llf"]), int(saved["k"]) + 1 - len(y), [row[None] for row in y], inputs)
+        live._replay(belief, float(saved["llf"]), oldest, [row[None] for row in y], inputs)
         return live
 
     def __repr__(self) -> str:

@@ -47,12 +47,27 @@ def test_models(more, error, text):
 
 
 @pytest.mark.parametrize("estimate", ALL)
+def test_one_number_is_the_variance_of_each_entry(estimate):
+    B = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 2.0]])
+    for more in ({}, {"noise_input": B}):
+        size = 3 if more else 2
+        short = plain(Q=0.3, P0=2.0, **more)
+        np.testing.assert_array_equal(short.Q, 0.3 * np.eye(size))
+        np.testing.assert_array_equal(short.prior.P0, 2.0 * np.eye(2))
+        whole = plain(Q=0.3 * np.eye(size), P0=2.0 * np.eye(2), **more)
+        np.testing.assert_array_equal(estimate(short, y).cov, estimate(whole, y).cov)
+        np.testing.assert_array_equal(estimate(whole, y, prior=([0.0, 0.0], 2.0)).cov, estimate(whole, y).cov)
+
+
+@pytest.mark.parametrize("estimate", ALL)
 @pytest.mark.parametrize(
     ("more", "call", "error", "text"),
     [
         ({}, {"y": np.zeros((6, 2))}, ShapeError, "y has 2 columns, but observe returns 1"),
         ({}, {"y": np.full((6, 1), np.inf)}, ModelError, "is infinite; mark a missing reading by NaN"),
         ({}, {"y": np.zeros((2, 2, 2, 1))}, ShapeError, "y must be"),
+        ({}, {"y": []}, ShapeError, "y has no steps"),
+        ({}, {"y": np.zeros((0, 1))}, ShapeError, "y has no steps"),
         ({"R": np.eye(2)}, {}, ShapeError, "a reading has 1 outputs, but R is of size 2"),
         ({"R": np.ones((4, 1, 1))}, {}, ShapeError, "R has 4 matrices, but y needs 6"),
         ({"Q": np.tile(np.eye(2), (3, 1, 1))}, {}, ShapeError, "Q has 3 matrices, but y needs 5 or 6"),

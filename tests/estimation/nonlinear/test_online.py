@@ -136,6 +136,11 @@ def test_bad_input_is_named():
         live.step(y[0])
     with pytest.raises(ShapeError, match=r"a reading must have shape \(2,\)"):
         live.step([1.0, 2.0, 3.0], u[0])
+    for no_reading in ({"e": y[0]}, ["a", "b"]):
+        with pytest.raises(ShapeError, match="the reading of step 0 must be an array of real numbers"):
+            live.step(no_reading, u[0])
+    with pytest.raises(ShapeError, match="u of step 0 must be an array of real numbers"):
+        live.step(y[0], "full")
     with pytest.raises(ModelError, match="step 0 is infinite"):
         live.step([np.inf, 0.0], u[0])
     with pytest.raises(ShapeError, match="u of step 0 must be a finite row"):

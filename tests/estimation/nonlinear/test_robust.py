@@ -128,6 +128,10 @@ def test_bad_robust_arguments():
             kf.iterated_kalman_smoother(model, y, robust=bad)
     with pytest.raises(ModelError, match="c must be positive"):
         kf.Huber(0.0)
+    for loss in (kf.Huber, kf.StudentT):
+        for no_number in ("a", None, [1.0, 2.0], np.nan):
+            with pytest.raises(ModelError, match=r"(c|nu) must be positive, got"):
+                loss(no_number)
     with pytest.raises(ModelError, match="nu must be positive"):
         kf.StudentT(-1.0)
     split, y, *_ = case(groups=(0, 1, 1))
