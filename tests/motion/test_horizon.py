@@ -5,6 +5,7 @@ import pytest
 
 import kfdyn as kf
 from kfdyn.errors import KfdynError, ModelError, ShapeError
+from kfdyn.motion.planning.quadratic import by_interior_point
 
 S = kf.sensors
 
@@ -69,6 +70,24 @@ def test_what_cannot_be_is_named():
     for q, v in (([0.0, 1.0], [0.0]), ([np.nan], [0.0])):
         with pytest.raises(ShapeError, match=r"q and v must be finite, \(1,\) and \(1,\)"):
             hold.step(q, v)
+
+
+def test_limits_that_pressed_in_the_last_tick_are_tried_first():
+    """So a tick takes no step of the interior point, and finds what one that begins afresh finds."""
+    pendulum, dt, q, v, pressed = kf.models.double_pendulum(), 0.02, np.zeros(2), np.zeros(2), 0
+    task = (pendulum, dt, 20, [kf.Goal(S.JointPosition(1e-2), [0.5, -0.5], at="always")], 1e3)
+    ahead = kf.Mpc(*task, position_limits=0.3)
+    for k in range(24):
+        q, v, _, _ = kf.step_derivatives(pendulum, q, v, ahead.step(q, v), dt)
+        linear, afresh = ahead.plan.linear, by_interior_point(ahead._step.problem)
+        assert linear.converged and not (k and linear.iterations)
+        pressed += afresh.pressure > 0.0
+        np.testing.assert_allclose(ahead._step.u, afresh.u, rtol=0, atol=1e-9 * np.abs(ahead._point.s).max())
+        assert np.abs(q).max() <= 0.3 + 1e-9
+    assert pressed == 24
+    np.testing.assert_allclose(q, [0.3, -0.3], rtol=0, atol=1e-6)
+    with pytest.raises(ModelError, match=r"q0\[1\] = -0.31 is outside of position_limits -0.3 to 0.3"):
+        kf.Mpc(*task, position_limits=0.3).step([0.0, -0.31], np.zeros(2))
 
 
 def test_bad_states_and_goals_of_a_horizon_are_named():

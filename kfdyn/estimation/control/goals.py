@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -245,6 +246,10 @@ def _inverse(theta: Array, reach: Array) -> tuple[Array, Array]:
     with np.errstate(divide="ignore", invalid="ignore"):
         unit = np.where(own > REACH * reach, 1.0 / np.sqrt(own), 0.0)
     scaled = theta * unit[..., :, None] * unit[..., None, :]
+    with suppress(np.linalg.LinAlgError):  # far from singular no eigenvalues are needed, which are dear
+        inverse = np.linalg.inv(scaled)
+        if (np.linalg.norm(inverse, axis=(-2, -1)) < 1.0 / (RANK * max(1, scaled.shape[-1]))).all():
+            return unit, 0.5 * (inverse + np.swapaxes(inverse, -1, -2))
     values, vectors = np.linalg.eigh(scaled)
     with np.errstate(divide="ignore"):
         inverses = np.where(values > RANK * np.maximum(values[..., -1:], 1.0), 1.0 / values, 0.0)

@@ -149,7 +149,7 @@ class Limited(NamedTuple):
 def solve_within(problem: Problem, goals: Rows, limits: Limits, warm: tuple[Array, Array] | None) -> Limited:
     """Minimise within limits: Mehrotra's predictor and corrector, then the active limits as exact rows.
 
-    A limit on what exact goals decide has no inside to go through. It is looked at once, and left out.
+    Slacks and multipliers of a like problem, ``warm``, tell which limits to try as active before, and where to begin. A limit on what exact goals decide has no inside to go through. It is looked at once, and left out.
     """
     ss = problem.ss
     xi, eta, T = problem.inputs
@@ -172,6 +172,10 @@ def solve_within(problem: Problem, goals: Rows, limits: Limits, warm: tuple[Arra
     bound = scale[known]
     weight = _slopes(problem, limits, free, left)
     if warm is not None and warm[0].shape == known.shape:
+        if (known & (warm[0] == 0.0)).any():
+            found = _held(problem, goals, limits, scale, known & (warm[0] == 0.0), 0)
+            if found is not None:
+                return found
         s, z = np.maximum(warm[0][known], 1e-3 * bound), np.maximum(warm[1][known], 1e-3 * weight)
     else:
         s, z = np.maximum(left[known], bound), np.full(known.sum(), weight)
@@ -204,7 +208,7 @@ def solve_within(problem: Problem, goals: Rows, limits: Limits, warm: tuple[Arra
             break
         gap = float((s * z).max()) / (float(z.max()) * float(bound.max()))
         if gap < ready:
-            found = _held(problem, goals, limits, scale, _spread(s, known), _spread(z, known), steps)
+            found = _held(problem, goals, limits, scale, _spread(z, known) > _spread(s, known) * _balance(s, z), steps)
             if found is not None:
                 return found
             ready = 0.1 * gap  # not yet clear; asked again when the gap is smaller
@@ -229,9 +233,9 @@ def _decided(ss: StateSpace, limits: Limits, goals: Rows, free: Solved) -> NDArr
 
 
 def _held(
-    problem: Problem, goals: Rows, limits: Limits, scale: Array, s: Array, z: Array, steps: int
+    problem: Problem, goals: Rows, limits: Limits, scale: Array, active: NDArray[np.bool_], steps: int
 ) -> Limited | None:
-    """Hold the limits that press, and correct the set until all signs agree; None where they never do.
+    """Hold the limits that are active, and correct the set until all signs agree; None where they never do.
 
     A control at its bound is held there, like a locked hinge; other limits become exact rows.
     """
@@ -239,7 +243,6 @@ def _held(
     xi, eta, T = problem.inputs
     states, controls = limits.C.shape[2], limits.E.shape[2]
     column, sign = _bounds(limits)
-    active = known & (z > s * _balance(s[known], z[known]))
     for _ in range(CORRECTIONS):
         boxed = np.flatnonzero(active & (column >= 0))
         held = np.full(ss.n_outputs, np.nan)
@@ -265,7 +268,8 @@ def _held(
         pulling = active & (multipliers < -1e-11 * np.abs(multipliers).max(initial=0.0))
         if not (broken.any() or pulling.any()):
             message = f"converged in {steps} steps of the interior point"
-            return Limited(solved, rows, np.maximum(multipliers, 0.0), steps, True, message, s)
+            slack = np.where(active, 0.0, np.maximum(left, 1e-11 * scale))
+            return Limited(solved, rows, np.maximum(multipliers, 0.0), steps, True, message, slack)
         active = (active | broken) & ~pulling
     return None
 

@@ -49,7 +49,8 @@ class Mpc:
     -----
     A tick is one linearisation and one linear-quadratic problem, the "real-time iteration": it takes a whole step and
     does not ask whether that was wise. Give goals at every step ("always"), of velocities, too: what is asked for at
-    the end of the horizon alone is put off for ever.
+    the end of the horizon alone is put off for ever. The first state must be within position limits. A later one that
+    is not, by noise or a push, is led back in one step by whatever torque that takes: give torque_limits, too.
 
     Examples
     --------
@@ -112,6 +113,7 @@ class Mpc:
             )
         shooting.x0 = np.concatenate([q, v])[None]
         if self._point is None:
+            shooting.bounds.expect_inside(shooting.x0, self.system)
             found = search.run(shooting.point(*first_guess(shooting, None)))
             assert found.step is not None
             self._point, self._step = found.point, found.step
@@ -137,7 +139,22 @@ class Mpc:
         last = self._search.of.advance(x[:, -1], s[:, -1])
         active = self._search.active
         self._search.active = np.concatenate([active[:, 1:], active[:, -1:]], axis=1)
+        self._search.warm = self._warm_moved_on(self._search.warm)
         return np.concatenate([x[:, 1:], last[:, None]], axis=1), np.concatenate([s[:, 1:], s[:, -1:]], axis=1)
+
+    def _warm_moved_on(self, warm: tuple[Array, Array] | None) -> tuple[Array, Array] | None:
+        """Slacks and multipliers of limits a step further; what presses near the end of the horizon stays there, too."""
+        if warm is None:
+            return None
+        of = self._search.of
+        states = 2 * of.n * of.steps  # of states come first, then those of controls
+
+        def moved(part: Array) -> Array:
+            rows = [some.reshape(of.steps, -1) for some in np.split(part, [states])]
+            return np.concatenate([np.concatenate([each[1:], each[-1:]]).ravel() for each in rows])
+
+        slack, multipliers = warm
+        return np.minimum(slack, moved(slack)), np.maximum(multipliers, moved(multipliers))
 
     @property
     def plan(self) -> MotionPlan | None:

@@ -250,8 +250,11 @@ def _from_the_root(N: int) -> Tree:
     return Tree(np.arange(-1, N - 1))
 
 
-def by_interior_point(problem: Quadratic) -> Step:
-    """The minimum within limits of states and controls of one problem, positive weights and no cross terms."""
+def by_interior_point(problem: Quadratic, warm: tuple[Array, Array] | None = None) -> Step:
+    """The minimum within limits of states and controls of one problem, positive weights and no cross terms.
+
+    ``warm`` is the ``plan.warm`` of a like problem.
+    """
     _, N, n, p = problem.B.shape
     A, B, Q = problem.A[0], problem.B[0], problem.Q[0]
     ss = _model(problem.A, problem.B, problem.Q, problem.r)
@@ -269,15 +272,16 @@ def by_interior_point(problem: Quadratic) -> Step:
         E = np.broadcast_to(np.concatenate([np.eye(p), -np.eye(p)]), (N, 2 * p, p))
         e = np.concatenate([problem.u_limits[1][0], -problem.u_limits[0][0]], axis=1)
     limits = Limits(C, E, d, e)
-    found = solve_within(bound, problem.rows, limits, None)
+    found = solve_within(bound, problem.rows, limits, warm)
     solved, (of_x, of_u) = found.solved, limits.split(found.multipliers)
     active = np.zeros((N, p), np.int8)
     if of_u.size:
         active = (of_u[:, :p] > 0).astype(np.int8) - (of_u[:, p:] > 0)
     gains = -(np.swapaxes(solved.filt.G.stacked(), 1, 2) @ A)
     plan = LinearPlan(
-        bound, solved, problem.rows.and_also(found.rows), found.iterations, found.converged, found.message
-    )
+        bound, solved, problem.rows.and_also(found.rows), found.iterations, found.converged, found.message,
+        warm=(found.slack, found.multipliers),
+    )  # fmt: skip
     rows = solved.multipliers[: len(problem.rows.node)]
     x, u = solved.x.reshape(1, N, n), solved.a.reshape(1, N, p)
     return Step(

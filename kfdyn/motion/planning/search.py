@@ -134,6 +134,7 @@ class Search:
         self.costate: Array | None = None
         self.pull = np.zeros((plans, len(shooting.at), len(shooting.exact)))  # multipliers of exact goals
         self.active = np.zeros((plans, shooting.steps, p), np.int8)
+        self.warm: tuple[Array, Array] | None = None  # slacks and multipliers of limits, of the last interior point
         self._kept: tuple[Array, Array | None, Array, Array] | None = None
         none = np.zeros((0, shooting.steps * shooting.n)), np.zeros((0, shooting.steps * p))
         self._no_rows = Rows([], *none, np.zeros(0), [])
@@ -273,11 +274,13 @@ class Search:
         """The step by the interior point, without curvature, under the law of a guess."""
         stiffness, self.stiffness = self.stiffness, np.zeros(len(self.exact))
         try:
-            step = by_interior_point(self._problem(point, linear, None, None))
+            step = by_interior_point(self._problem(point, linear, None, None), self.warm)
         except ModelError as error:
             raise self._unkept(error) from None
         finally:
             self.stiffness = stiffness
+        assert step.plan is not None
+        self.warm = step.plan.warm
         if guess is None:
             return step
         return step.under(np.where(step.active[..., None] != 0, 0.0, guess.gains))
