@@ -149,7 +149,8 @@ class Limited(NamedTuple):
 def solve_within(problem: Problem, goals: Rows, limits: Limits, warm: tuple[Array, Array] | None) -> Limited:
     """Minimise within limits: Mehrotra's predictor and corrector, then the active limits as exact rows.
 
-    Slacks and multipliers of a like problem, ``warm``, tell which limits to try as active before, and where to begin. A limit on what exact goals decide has no inside to go through. It is looked at once, and left out.
+    A limit on what exact goals decide has no inside to go through. It is looked at once, and left out. ``warm``, slacks
+    and multipliers of a like problem, tells which limits to hold at first, and else where to begin.
     """
     ss = problem.ss
     xi, eta, T = problem.inputs

@@ -143,7 +143,7 @@ class Mpc:
         return np.concatenate([x[:, 1:], last[:, None]], axis=1), np.concatenate([s[:, 1:], s[:, -1:]], axis=1)
 
     def _warm_moved_on(self, warm: tuple[Array, Array] | None) -> tuple[Array, Array] | None:
-        """Slacks and multipliers of limits a step further; what presses near the end of the horizon stays there, too."""
+        """Slacks and multipliers a step further; a limit that presses near the end of the horizon stays there, too."""
         if warm is None:
             return None
         of = self._search.of
