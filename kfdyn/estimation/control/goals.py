@@ -249,7 +249,7 @@ def _inverse(theta: Array, reach: Array) -> tuple[Array, Array]:
     with suppress(np.linalg.LinAlgError):  # far from singular no eigenvalues are needed, which are dear
         inverse = np.linalg.inv(scaled)
         if (np.linalg.norm(inverse, axis=(-2, -1)) < 1.0 / (RANK * max(1, scaled.shape[-1]))).all():
-            return unit, 0.5 * (inverse + np.swapaxes(inverse, -1, -2))
+            return unit, np.asarray(0.5 * (inverse + np.swapaxes(inverse, -1, -2)), np.float64)
     values, vectors = np.linalg.eigh(scaled)
     with np.errstate(divide="ignore"):
         inverses = np.where(values > RANK * np.maximum(values[..., -1:], 1.0), 1.0 / values, 0.0)
