@@ -291,6 +291,14 @@ def test_what_cannot_be_is_named():
     for asked in (kf.plan_motion, kf.Mpc):
         with pytest.raises(ModelError, match="there is no option 'foo'; beside the limits there are damping, "):
             asked(*(plan if asked is kf.plan_motion else plan[:3]), goals, 1.0, foo=1)
+    plan_of_two = kf.plan_motion(kf.models.pendulum(), 0.1, 5, [[0.0], [0.1]], [[0.0], [0.0]], half, 1.0)
+    for i in (2, -3, 0.5):
+        with pytest.raises(IndexError, match=f"there is no plan {i}; the batch has plans 0 to 1"):
+            plan_of_two[i]
+    assert plan_of_two[-1].cost == plan_of_two[1].cost and len(list(plan_of_two)) == 2
+    for k in (-1, -31, 1.5, "a"):
+        with pytest.raises(ShapeError, match="k must be a step, a whole number from 0 on"):
+            plan_of_two[0].control(k, [0.0], [0.0])
     with pytest.raises(ModelError, match="tolerance positive"):
         kf.plan_motion(*plan, goals, 1.0, tolerance=0.0)
 

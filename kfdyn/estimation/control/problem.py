@@ -148,10 +148,15 @@ def bind(
 
 
 def _tree(parent: ArrayLike | Tree | None, given: dict[str, Any], steps: int | None) -> Tree:
-    if isinstance(parent, Tree):
-        return parent
     if parent is not None:
-        return Tree(parent)
+        tree = parent if isinstance(parent, Tree) else Tree(parent)
+        if not len(tree):
+            raise ShapeError("parent has no entries, so there is no step; give one entry for each step")
+        if steps is not None and steps != len(tree):
+            raise ShapeError(
+                f"parent has {len(tree)} entries, one for each step, but steps is {steps!r}; leave steps out"
+            )
+        return tree
     if steps is None:
         counts = {
             name: len(value) for name, value in given.items() if value is not None and np.ndim(_first(value)) == 2

@@ -63,7 +63,10 @@ class MotionPlan:
 
     def __getitem__(self, i: int) -> MotionPlan:
         """Plan i of a batch."""
-        i = range(len(self))[i]
+        plans = len(self)
+        if not isinstance(i, int | np.integer) or not -plans <= i < plans:
+            raise IndexError(f"there is no plan {i!r}; the batch has plans 0 to {plans - 1}")
+        i = int(i) % plans
         return MotionPlan(self.model, self.found.only(slice(i, i + 1)), self.root)
 
     def _told(self, value: Any) -> Any:
@@ -149,6 +152,8 @@ class MotionPlan:
         -------
         ndarray, shape (..., nv)
         """
+        if not isinstance(k, int | np.integer) or k < 0:
+            raise ShapeError(f"k must be a step, a whole number from 0 on, got {k!r}; of a time t it is int(t / dt)")
         k = min(int(k), self.tau.shape[-2] - 1)
         x = np.concatenate([real_array(q, "q"), real_array(v, "v")], axis=-1)
         planned, n = self.x[..., k, :], self.model.n

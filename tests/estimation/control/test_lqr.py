@@ -187,6 +187,10 @@ def test_what_cannot_be_is_named():
         kf.lqr(A, B, np.eye(2), 0.0, [0.0, 0.0], N=np.ones((1, 2)), steps=5)
     with pytest.raises(ShapeError, match="give steps="):
         kf.lqr(A, B, np.eye(2), 1.0, [0.0, 0.0])
+    with pytest.raises(ShapeError, match="parent has 2 entries, one for each step, but steps is 3"):
+        kf.lqr(A, B, np.eye(2), 1.0, [0.0, 0.0], parent=[-1, 0], steps=3)
+    with pytest.raises(ShapeError, match="parent has no entries, so there is no step"):
+        kf.lqr(A, B, np.eye(2), 1.0, [0.0, 0.0], parent=[])
     with pytest.raises(ShapeError, match="B has 4 entries and A has 5"):
         kf.lqr(np.stack([A] * 5), np.stack([B] * 4), np.eye(2), 1.0, [0.0, 0.0])
     with pytest.raises(ShapeError, match="A of node 0 has 2 columns, but the state of x0"):
