@@ -398,12 +398,12 @@ class MotionModel(NonlinearModel):
             prior = (system.neutral(), np.zeros(system.nv), np.full(n, np.inf))
         if not isinstance(prior, tuple | list) or len(prior) != 3:
             raise ModelError("prior must be (q0, v0, P0): a configuration, velocities, and a covariance (2 nv, 2 nv)")
-        q0, v0 = configuration(system, prior[0], "q0"), np.asarray(prior[1], np.float64)
+        q0, v0 = configuration(system, prior[0], "q0"), real_array(prior[1], "v0 of the prior")
         if q0.ndim != 1 or v0.shape != (system.nv,) or not np.isfinite(v0).all():
             raise ShapeError(
                 f"q0 and v0 of the prior must be ({system.nq},) and ({system.nv},), got {q0.shape}, {v0.shape}"
             )
-        P = np.full(n, np.inf) if prior[2] is None else np.asarray(prior[2], np.float64)
+        P = np.full(n, np.inf) if prior[2] is None else real_array(prior[2], "P0 of the prior")
         if P.shape not in ((), (n,), (n, n)):
             raise ShapeError(
                 f"P0 of the prior must be a number, ({n},) or ({n}, {n}): tangents of q, then v; got {P.shape}"

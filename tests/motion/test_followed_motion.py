@@ -210,5 +210,8 @@ def test_readings_of_series_are_a_list_of_arrays():
             kf.extended_kalman_filter(model, y, prior=prior)
     with pytest.raises(ShapeError, match="tau must be an array of real numbers"):
         kf.extended_kalman_filter(model, [np.zeros((3, 2))], tau="fast", prior=prior)
+    for other, text in ((([0.0, 0.0], "fast", 1.0), "v0"), (([0.0, 0.0], [0.0, 0.0], "wide"), "P0")):
+        with pytest.raises(ShapeError, match=f"{text} of the prior must be an array of real numbers"):
+            kf.OnlineFilter(model, prior=other)
     with pytest.raises(ModelError, match="the model has no sensors"):
         kf.extended_kalman_filter(kf.MotionModel(arm, 0.01, [], 0.1), [], prior=prior)

@@ -27,6 +27,12 @@ def expect_model(model: Any) -> None:
         raise ModelError(f"model must be a kf.NonlinearModel or a kf.MotionModel, got {type(model).__name__}")
 
 
+def expect_points(points: Any) -> None:
+    """Refuse what are no sigma points; None are the default ones."""
+    if points is not None and not hasattr(points, "offsets"):
+        raise ModelError(f"points must be kf.SigmaPoints(alpha, beta, kappa), got {type(points).__name__}")
+
+
 def covariance(value: ArrayLike, name: str, size: int | None = None, stack: bool = True) -> FloatArray:
     """Return a covariance (d, d), or one for each step (N, d, d); a vector holds variances, a number is (1, 1)."""
     C = real_array(value, name)

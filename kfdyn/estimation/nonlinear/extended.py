@@ -8,7 +8,7 @@ import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.model.blocks import FloatArray, IntArray
-from kfdyn.estimation.nonlinear.arguments import expect_model
+from kfdyn.estimation.nonlinear.arguments import expect_model, expect_points
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.results import NonlinearFiltered
 from kfdyn.estimation.nonlinear.update import Update, linear_update, predicted, symmetric
@@ -137,6 +137,7 @@ def run(
 ) -> NonlinearFiltered:
     """Run a filter, extended or unscented, over all steps of a batch."""
     expect_model(model)
+    expect_points(points)
     method = model.filter_halves(kind, points)
     rows, batched = model.check_readings(y)
     batch, N = rows.shape[:2]

@@ -118,7 +118,7 @@ class NonlinearModel:
         self._step, self._observe = RowFunction(step, "step"), RowFunction(observe, "observe")
         self.states = Manifold(plus, minus, plus_jacobian, "x")
         self.readings = Manifold(reading_plus, reading_minus, reading_jacobian, "y")
-        start = np.atleast_1d(np.asarray(x0, np.float64))
+        start = np.atleast_1d(real_array(x0, "x0"))
         if start.ndim != 1:
             raise ShapeError(f"x0 must be one state (nx,), got shape {start.shape}")
         self.n = int(self.states.minus(start[None], start[None]).shape[1])
@@ -152,7 +152,7 @@ class NonlinearModel:
             return None
         if self._step.takes_w:
             raise ModelError("noise_input is given, but step takes w itself; leave one of them out")
-        B = np.asarray(given, np.float64)
+        B = real_array(given, "noise_input")
         if B.ndim not in (2, 3) or B.shape[-2:] != (self.n, self.p) or not np.isfinite(B).all():
             raise ShapeError(f"noise_input must be finite, of shape {(self.n, self.p)}, as x and Q say; got {B.shape}")
         return B

@@ -76,6 +76,7 @@ class OnlineFilter:
         if kind not in ("extended", "unscented"):
             raise ModelError(f"kind must be 'extended' or 'unscented', got {kind!r}")
         arguments.expect_model(model)
+        arguments.expect_points(points)
         self.model, self.lag, self.kind = model, int(lag), kind
         self._halves = model.filter_halves(kind, points)
         self._next = first(model, model.check_prior(prior), 1)

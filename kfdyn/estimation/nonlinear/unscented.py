@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kfdyn.errors import ModelError
-from kfdyn.estimation.model.blocks import FloatArray
+from kfdyn.estimation.model.blocks import FloatArray, real_array
 from kfdyn.estimation.nonlinear.extended import Belief, Corrected, joint, moved, run, steps
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.manifold import Manifold
@@ -44,7 +44,8 @@ class SigmaPoints:
     """
 
     def __init__(self, alpha: float = 1.0, beta: float = 0.0, kappa: float = 1.0) -> None:
-        self.alpha, self.beta, self.kappa = float(alpha), float(beta), float(kappa)
+        given = real_array([alpha, beta, kappa], "alpha, beta and kappa of sigma points")
+        self.alpha, self.beta, self.kappa = given.tolist()
         self._weights: dict[int, tuple[FloatArray, FloatArray, float]] = {}
 
     def weights(self, d: int) -> tuple[FloatArray, FloatArray, float]:

@@ -35,6 +35,8 @@ ALL = (kf.extended_kalman_filter, kf.unscented_kalman_filter, kf.iterated_kalman
         ({"P0": np.eye(3)}, ShapeError, "P0 has shape"),
         ({"P0": [-1.0, 1.0]}, ModelError, "P0 is not positive semi-definite"),
         ({"x0": [np.nan, 0.0]}, ModelError, "x0 must be finite"),
+        ({"x0": "here"}, ShapeError, "x0 must be an array of real numbers"),
+        ({"noise_input": "all"}, ShapeError, "noise_input must be an array of real numbers"),
         ({"x0": np.zeros((2, 2))}, ShapeError, "x0 must be one state"),
         ({"noise_input": np.eye(3)}, ShapeError, "noise_input must be finite, of shape"),
         ({"step": lambda x, w, k: x, "noise_input": np.eye(2)}, ModelError, "noise_input is given, but step takes w"),

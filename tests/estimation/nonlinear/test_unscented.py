@@ -6,7 +6,7 @@ from dense_mode import between, right_jacobian, turn
 from filterpy.kalman import MerweScaledSigmaPoints, UnscentedKalmanFilter
 
 import kfdyn as kf
-from kfdyn.errors import ModelError, SingularError
+from kfdyn.errors import ModelError, ShapeError, SingularError
 
 dt = 0.1
 
@@ -147,6 +147,15 @@ def test_filters_of_rotations_agree_where_noise_is_small_and_do_not_depend_on_th
 def test_weights_that_make_a_covariance_indefinite_are_refused():
     with pytest.raises(ModelError, match=r"α²\(d \+ κ\) > 0"):
         kf.SigmaPoints(kappa=-3.0).weights(3)
+    with pytest.raises(ShapeError, match="alpha, beta and kappa of sigma points must be an array of real numbers"):
+        kf.SigmaPoints("wide")
+    model = kf.NonlinearModel(lambda x, k: x**2, lambda x, k: x, 1.0, 1.0, 0.0, 1.0)
+    for estimate in (
+        lambda: kf.unscented_kalman_filter(model, [1.0], points=3),
+        lambda: kf.OnlineFilter(model, kind="unscented", points=3),
+    ):
+        with pytest.raises(ModelError, match=r"points must be kf.SigmaPoints\(alpha, beta, kappa\), got int"):
+            estimate()
     model = kf.NonlinearModel(lambda x, k: x**2, lambda x, k: x[:, :1], 1e-6 * np.eye(4), 1.0, np.zeros(4), np.eye(4))
     with pytest.raises(ModelError, match="indefinite"):
         kf.unscented_kalman_filter(model, np.zeros((5, 1)), points=kf.SigmaPoints(1.0, -4.0, -3.0))
