@@ -100,6 +100,7 @@ class Mpc:
         if shooting.batched:
             raise ModelError("Mpc plans for one robot: its goals must not have an axis of plans")
         self._search = Search(shooting, FIRST, 1e-6, newton=False)
+        self._search.elsewhere = "or plan more steps ahead"
 
     def step(self, q: ArrayLike, v: ArrayLike, goals: Sequence[Goal] | None = None) -> Array:
         """Torque (nv,) to apply now, from the state (q, v); ``goals`` replace the old ones."""

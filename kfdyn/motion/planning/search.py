@@ -128,6 +128,7 @@ class Search:
         plans, p = shooting.plans, shooting.p
         self.curved = np.zeros(plans, bool)  # whether curvature counts: once Gauss–Newton has become slow
         self.damping = np.zeros(plans)
+        self.elsewhere = "or begin from another motion (start=), of which it may not be so"
         self.taken = 0  # steps of all
         self.pulled = 0  # steps in a row in which exact goals were out of reach
         self.stiffness: Array | None = None if shooting.exact.any() else np.zeros(0)
@@ -289,7 +290,7 @@ class Search:
         """Return the error of a linear problem in words of the motion, which hold near this motion alone."""
         return ModelError(
             f"the motion, linearised after {self.taken} step{'s' * (self.taken != 1)} of the search: "
-            f"{self._in_words(str(error))}, or begin from another motion (start=), of which it may not be so"
+            f"{self._in_words(str(error))}, {self.elsewhere}"
         )
 
     def _in_words(self, text: str) -> str:
