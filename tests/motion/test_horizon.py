@@ -99,7 +99,7 @@ def test_bad_states_and_goals_of_a_horizon_are_named():
     with pytest.raises(ModelError, match="Mpc plans for one robot"):
         kf.Mpc(pendulum, 0.1, 5, [kf.Goal(S.JointPosition(1e-4), [[0.5], [1.0]])], [1.0])
     weak = kf.Mpc(pendulum, 0.1, 5, [kf.Goal(S.JointPosition(0.0), [0.5])], [1.0], torque_limits=0.01)
-    with pytest.raises(ModelError, match="no plan keeps all limits: torque of pivot .*, or plan more steps ahead$"):
+    with pytest.raises(ModelError, match=r"no plan keeps all limits: torque of pivot .*, or plan more steps ahead$"):
         weak.step([0.0], [0.0])
     with pytest.raises(ModelError, match="not finite at step 2"):
         kf.plan_motion(pendulum, 0.1, 5, [0.0], [0.0], goal, 1.0).control(2, [np.nan], [0.0])
