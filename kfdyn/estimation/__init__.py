@@ -32,7 +32,7 @@ _PLACES = {
     "branching.outward_score": ("OutwardScore",),
     "inference.missing_data": ("ScoreBatch", "SmoothedBatch", "smooth_batch"),
     "inference.filter_covariances": ("Riccati",),
-    "inference.gradient": ("Score",),
+    "inference.scored": ("Score",),
     "inference.score": ("score",),
     "inference.sampling": ("draw", "draw_posterior"),
     "inference.smoothed": ("Smoothed",),

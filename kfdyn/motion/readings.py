@@ -17,7 +17,7 @@ from kfdyn.dynamics.sensors.sensor import Sensor
 from kfdyn.errors import ModelError, ShapeError
 from kfdyn.estimation.model.blocks import real_array
 from kfdyn.estimation.nonlinear.manifold import Manifold
-from kfdyn.motion.cut_hinge import Carried, CutHinge, Pushes
+from kfdyn.motion.force_torque import Carried, CutHinge, Pushes
 from kfdyn.multibody import System, frame_acceleration, frame_acceleration_derivatives, frame_pose
 from kfdyn.multibody.tangents import Block, Points
 from kfdyn.spatial import skew

@@ -7,7 +7,7 @@ from random_models import close, random_case
 import kfdyn as kf
 from kfdyn.errors import ModelError, ShapeError, SingularError
 from kfdyn.estimation.dense import DenseModel
-from kfdyn.estimation.inference.gradient import Score
+from kfdyn.estimation.inference.scored import Score
 
 
 @pytest.mark.parametrize("seed", range(3))

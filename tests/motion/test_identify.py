@@ -487,3 +487,20 @@ def test_inertias_that_no_positive_mass_has_are_named_before_they_are_fitted():
         Parameters([moves_of(arm)], ["link_3/inertia"])
     with pytest.raises(ModelError, match=r"'lower': principal moments .* a plane, a line or a point"):
         Parameters([moves_of(kf.models.double_pendulum())], ["lower/inertia"])
+
+
+@pytest.mark.parametrize("rows", [2, 8])
+def test_logs_of_a_few_rows_are_searched_from_motions_nearby(rows):
+    """Noise where motions should be: Gauss–Newton's whole steps diverge; a smoother with a line search goes on."""
+    pendulum = kf.models.double_pendulum()
+    y = 0.3 + 0.01 * np.random.default_rng(0).normal(size=(rows, 2))
+    model = kf.MotionModel(pendulum, 0.01, [kf.sensors.JointPosition(1e-8)], 0.0025, damping=[0.1, 0.1])
+    found = kf.identify(model, [y], np.zeros((rows - 1, 2)), ["*/damping", "force_noise"])
+    assert np.isfinite(found.params).all() and found.message
+
+
+def test_sensors_of_one_name_are_refused():
+    twins = [kf.sensors.JointPosition(1e-8, name="a"), kf.sensors.JointVelocity(1e-6, name="a")]
+    model = kf.MotionModel(kf.models.double_pendulum(), 0.01, twins, 0.0025)
+    with pytest.raises(ModelError, match=r"two sensors are called 'a'.*name="):
+        kf.identify(model, [np.zeros((3, 2))] * 2, np.zeros((2, 2)), ["a/cov"])

@@ -18,7 +18,7 @@ from kfdyn.estimation.model.state_space import StateSpace
 
 if TYPE_CHECKING:
     from kfdyn.estimation.fitting.transformed_objective import Problem
-    from kfdyn.estimation.inference.gradient import Score
+    from kfdyn.estimation.inference.scored import Score
 
 _ROUNDING = 1e-9  # information, in units in which 1 is usual, that differences of the score find where there is none
 _UNKNOWN = 1e-6  # eigenvalue of the information, scaled to unit diagonal, below which a direction is not identified

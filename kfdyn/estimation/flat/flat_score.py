@@ -9,7 +9,7 @@ import numpy as np
 
 from kfdyn.errors import ModelError
 from kfdyn.estimation.flat.smoothing import FlatSmoothed, add_products, spread
-from kfdyn.estimation.inference.gradient import Score
+from kfdyn.estimation.inference.scored import Score
 from kfdyn.estimation.inference.smoothed import Smoothed
 from kfdyn.estimation.model.blocks import Blocks, FloatArray
 

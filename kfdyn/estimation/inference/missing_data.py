@@ -14,7 +14,7 @@ from kfdyn.estimation.flat.flat_score import score_of
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.filter_covariances import Method
 from kfdyn.estimation.inference.filtered import Filtered
-from kfdyn.estimation.inference.gradient import Score
+from kfdyn.estimation.inference.scored import Score
 from kfdyn.estimation.inference.smoothed import Smoothed
 from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.model.blocks import Blocks, FloatArray, IntArray

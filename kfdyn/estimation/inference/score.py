@@ -13,8 +13,8 @@ from kfdyn.estimation.flat.flat_score import score_of
 from kfdyn.estimation.flat.prior import finite_model
 from kfdyn.estimation.inference.filter import kalman_filter
 from kfdyn.estimation.inference.filter_covariances import Method
-from kfdyn.estimation.inference.gradient import Score
 from kfdyn.estimation.inference.missing_data import patterns, smooth_groups
+from kfdyn.estimation.inference.scored import Score
 from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.model.state_space import StateSpace, expect_model
 from kfdyn.estimation.precision.cancellation import warn_of_lost_digits, warn_of_the_worst

@@ -129,6 +129,10 @@ def _expect_models(models: list[Any]) -> None:
         if not isinstance(model, MotionModel):
             raise ModelError(f"identify takes a kf.MotionModel, not {type(model).__name__}")
         expect_tree(model.system, "identify", "parameters of couplings and loops are not identified")
+        names = [sensor.name for sensor in model.seen.sensors]
+        if len(set(names)) < len(names):
+            twin = next(name for name in names if names.count(name) > 1)
+            raise ModelError(f"two sensors are called {twin!r}: their parameters are not told apart; give each a name=")
     if not models:
         raise ModelError("there is no model; give one for each log")
     first = models[0].system

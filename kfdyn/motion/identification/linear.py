@@ -12,8 +12,8 @@ from kfdyn.arrays import Array
 from kfdyn.errors import ModelError
 from kfdyn.estimation.flat.prior import finite_model
 from kfdyn.estimation.inference.filter import kalman_filter
-from kfdyn.estimation.inference.gradient import Score
 from kfdyn.estimation.inference.score import score_of
+from kfdyn.estimation.inference.scored import Score
 from kfdyn.estimation.inference.smoother import bryson_frazier
 from kfdyn.estimation.nonlinear.trajectory import Linearised, Step, Trajectory
 from kfdyn.motion.identification.effects import Rows

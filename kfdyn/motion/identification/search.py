@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from kfdyn.arrays import Array
 from kfdyn.errors import KfdynError
-from kfdyn.motion.identification.covariances import information_of_covariances
 from kfdyn.motion.identification.directions import beside, scaled, visible
 from kfdyn.motion.identification.held import Held
 from kfdyn.motion.identification.linear import Linear, Log, Motion
+from kfdyn.motion.identification.noise_information import information_of_covariances
 from kfdyn.motion.identification.parameters.groups import ROBOT
 from kfdyn.motion.identification.response import signatures
 from kfdyn.motion.identification.smoothing import moved, smooth

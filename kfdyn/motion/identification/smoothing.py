@@ -23,11 +23,11 @@ _STALLED = 1e-5  # a step that no longer shrinks is rounding if it is shorter th
 
 def smooth(model: MotionModel, log: Log, motion: Motion) -> Linear:
     """The model linearised about its own most probable motion, by whole Gauss–Newton steps."""
-    before = np.inf
+    before, given = np.inf, motion
     for _ in range(_ITERATIONS):
         line = Linear(model, log, motion)
         step = _step(line)
-        variances = np.median(step.after[:, :: max(1, step.after.shape[1] // 64)], axis=1)
+        variances = _variances(step)
         size = float((np.abs(step.d).max(axis=1) / (np.sqrt(variances) + 1e-300)).max(initial=0.0))
         if size <= _TOLERANCE or (size < _STALLED and size > 0.5 * before):
             if motion.variances is not None:
@@ -40,10 +40,19 @@ def smooth(model: MotionModel, log: Log, motion: Motion) -> Linear:
         before = size
         motion = Motion(moved(model, motion.x, step.d), step.w, variances)
     found = iterated_kalman_smoother(
-        model, log.readings, tau=log.tau, prior=log.given_prior, start=motion, covariances=False
+        model, log.readings, tau=log.tau, prior=log.given_prior, start=given.x, covariances=False
     )
     x, w = (part if log.batched else part[None] for part in (found.x, found.noise))
-    return Linear(model, log, Motion(x, w))
+    motion = Motion(x, w)
+    line = Linear(model, log, motion)
+    variances = _variances(_step(line))
+    line.release()
+    return Linear(model, log, motion._replace(variances=variances), line.point)
+
+
+def _variances(step: Step) -> Array:
+    """Return typical variances of the states, (batch, n): medians over some sixty of them."""
+    return np.asarray(np.median(step.after[:, :: max(1, step.after.shape[1] // 64)], axis=1))
 
 
 def _step(line: Linear) -> Step:

@@ -200,7 +200,7 @@ class Identified:
         _expect_alpha(alpha)
         reach = norm.isf(alpha / 2.0)
         by_log = self._by_log
-        with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             wide = np.where(by_log, np.exp(reach * self.stderr / self.params), reach * self.stderr)
         low = np.where(by_log, self.params / wide, self.params - wide)
         return np.stack([low, np.where(by_log, self.params * wide, self.params + wide)], axis=1)
