@@ -14,8 +14,8 @@ from kfdyn.arrays import Array
 from kfdyn.estimation.nonlinear.extended import Belief, Corrected, Extended, joint, steps
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows, finite
 from kfdyn.estimation.nonlinear.recursions.halves import linearly_corrected
-from kfdyn.estimation.nonlinear.unscented import SigmaPoints, Unscented, cancelled, gathered
-from kfdyn.estimation.nonlinear.update import Update, singular
+from kfdyn.estimation.nonlinear.unscented import SigmaPoints, Unscented, gathered
+from kfdyn.estimation.nonlinear.update import Update, cancelled, singular
 from kfdyn.motion import recursions
 
 if TYPE_CHECKING:
@@ -66,9 +66,11 @@ class OneExtended(Extended):
 
     def correct(self, model: Any, prior: Belief, y: Array, u: Array | None, k: int) -> Corrected:
         """Take the reading y of step k."""
-        if len(prior.x) > 1:
-            return super().correct(model, prior, y, u, k)
-        return self._picked.correct(*prior, y, k)
+        if len(prior.x) == 1:
+            found = self._picked.correct(*prior, y, k)
+            if not cancelled(prior.P, found.belief.P):
+                return found
+        return super().correct(model, prior, y, u, k)
 
     def predict(self, model: Any, now: Corrected, u: Array | None, k: int) -> Belief:
         """From step k to k + 1."""

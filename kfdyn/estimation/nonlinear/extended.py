@@ -11,7 +11,7 @@ from kfdyn.estimation.model.blocks import FloatArray, IntArray
 from kfdyn.estimation.nonlinear.arguments import expect_model, expect_points
 from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.results import NonlinearFiltered
-from kfdyn.estimation.nonlinear.update import Update, linear_update, predicted, symmetric
+from kfdyn.estimation.nonlinear.update import Update, cancelled, factor, left, linear_update, predicted, symmetric
 
 if TYPE_CHECKING:
     from kfdyn.estimation.nonlinear.model import NonlinearModel
@@ -48,7 +48,12 @@ class Extended:
         if in_w is not None:
             H = np.concatenate([H, model.readings.turn(y, h, in_w)], axis=2)
             P = joint(P, model.process_noise(ks))
-        return moved(model, x, linear_update(P, H, model.reading_noise(ks), T, k))
+        R = model.reading_noise(ks)
+        step = linear_update(P, H, R, T, k)
+        if cancelled(P, step.P_plus):
+            offsets = np.swapaxes(factor(P), 1, 2)
+            step.P_plus = left(P, offsets, offsets @ np.swapaxes(H, 1, 2), step, H @ P, R, np.ones(offsets.shape[1]))
+        return moved(model, x, step)
 
     def predict(self, model: NonlinearModel, now: Corrected, u: FloatArray | None, k: int) -> Belief:
         """From step k to k + 1."""

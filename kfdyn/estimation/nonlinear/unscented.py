@@ -13,14 +13,12 @@ from kfdyn.estimation.nonlinear.functions import expect_finite_rows
 from kfdyn.estimation.nonlinear.manifold import Manifold
 from kfdyn.estimation.nonlinear.recursions import sigma_points
 from kfdyn.estimation.nonlinear.results import NonlinearFiltered
-from kfdyn.estimation.nonlinear.update import Update, symmetric, update
+from kfdyn.estimation.nonlinear.update import cancelled, factor, left, symmetric, update
 
 if TYPE_CHECKING:
     from kfdyn.estimation.nonlinear.model import NonlinearModel
 
 _MEAN_STEPS, _MEAN_TOLERANCE = 30, 1e-13
-_CANCELLED = 1e-8  # of a variance: a reading that leaves less has cancelled half of the digits of P − W* W
-_EXACT = 1e-13  # of a standard deviation: what a reading leaves below that part of it is rounding
 
 
 class SigmaPoints:
@@ -74,26 +72,8 @@ class SigmaPoints:
         gamma, out = self.weights(d)[2], np.empty((rows, 2 * d + 1, d))
         if sigma_points.spread(P.ravel(), gamma, out.reshape(-1), np.empty(d * d), d, rows) < 0:
             return out
-        columns = gamma * np.swapaxes(root(P, bool((self.weights(d)[1] < 0.0).any())), 1, 2)
+        columns = gamma * np.swapaxes(factor(P, bool((self.weights(d)[1] < 0.0).any())), 1, 2)
         return np.concatenate([np.zeros_like(columns[:, :1]), columns, -columns], axis=1)
-
-
-def root(P: FloatArray, may_be_indefinite: bool = False) -> FloatArray:
-    """L with L L* = P, (B, d, d): Cholesky's, or by eigenvalues where P is singular.
-
-    Only a negative weight makes P indefinite; without one, an eigenvalue below 0 is rounding.
-    """
-    try:
-        return np.asarray(np.linalg.cholesky(P), np.float64)
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(P)
-        lowest, largest = values[:, :1], np.abs(values).max(axis=1, keepdims=True, initial=0.0)
-        if may_be_indefinite and (lowest < -1e-9 * largest).any():
-            raise ModelError(
-                f"the covariance has the eigenvalue {float(lowest.min()):.3g}: sigma points with a negative weight "
-                "made it indefinite; use the default weights, or alpha=1, beta=0, kappa=0"
-            ) from None
-        return np.asarray(vectors * np.sqrt(np.clip(values, 0.0, None))[:, None, :], np.float64)
 
 
 def gathered(
@@ -110,26 +90,6 @@ def gathered(
         return mean, d, cov
     mean, d = mean_of(points, mean_weights, space)
     return mean, d, symmetric(np.swapaxes(d, 1, 2) @ (cov_weights[:, None] * d)) + base
-
-
-def cancelled(P: FloatArray, P_plus: FloatArray) -> bool:
-    """Tell whether a reading, exact or nearly so, left too few digits of a variance in P⁺ = P − W* W."""
-    return bool((P_plus - _CANCELLED * P).diagonal(0, 1, 2).min(initial=np.inf) <= 0.0)
-
-
-def left(
-    P: FloatArray, offsets: FloatArray, d: FloatArray, step: Update, C: FloatArray, R: FloatArray, weights: FloatArray
-) -> FloatArray:
-    """P⁺ = Σ W εε* + K R K*, ε = δx − K δh: what a reading leaves of P, as a sum of squares, which cannot cancel."""
-    both = step.seen[:, :, None] & step.seen[:, None, :]
-    D = np.where(both, step.D, np.eye(step.D.shape[1]))
-    K = np.swapaxes(np.linalg.solve(D, np.where(step.seen[:, :, None], C, 0.0)), 1, 2)
-    rest = offsets - d @ np.swapaxes(K, 1, 2)
-    out = symmetric(np.swapaxes(rest, 1, 2) @ (weights[:, None] * rest) + K @ R @ np.swapaxes(K, 1, 2))
-    variance = np.diagonal(out, axis1=1, axis2=2)
-    known = np.abs(variance) <= _EXACT**2 * np.diagonal(P, axis1=1, axis2=2)
-    out[known[:, :, None] | known[:, None, :]] = 0.0
-    return out
 
 
 def mean_of(points: FloatArray, weights: FloatArray, space: Manifold) -> tuple[FloatArray, FloatArray]:

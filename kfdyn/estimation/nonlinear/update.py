@@ -11,6 +11,9 @@ from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.model.blocks import FloatArray
 from kfdyn.estimation.nonlinear.recursions import halves
 
+_CANCELLED = 1e-8  # of a variance: a reading that leaves less has cancelled half of the digits of P − W* W
+_EXACT = 1e-13  # of a standard deviation: what a reading leaves below that part of it is rounding
+
 
 class Update:
     """An update of B beliefs: P⁺ (B, n, n), D (B, m, m), what was seen (B, m).
@@ -111,6 +114,47 @@ def _updated(P: FloatArray, C: FloatArray, D: FloatArray, T: FloatArray, k: int,
     if failed >= 0:
         raise singular(D, seen, failed, k)
     return Update(found, P_plus, D, seen)
+
+
+def cancelled(P: FloatArray, P_plus: FloatArray) -> bool:
+    """Tell whether a reading, exact or nearly so, left too few digits of a variance in P⁺ = P − W* W."""
+    return bool((P_plus - _CANCELLED * P).diagonal(0, 1, 2).min(initial=np.inf) <= 0.0)
+
+
+def left(
+    P: FloatArray, offsets: FloatArray, d: FloatArray, step: Update, C: FloatArray, R: FloatArray, weights: FloatArray
+) -> FloatArray:
+    """P⁺ = Σ W εε* + K R K*, ε = δx − K δh: what a reading leaves of P, as a sum of squares, which cannot cancel.
+
+    With δx the columns of a factor of P it is Joseph's form.
+    """
+    both = step.seen[:, :, None] & step.seen[:, None, :]
+    D = np.where(both, step.D, np.eye(step.D.shape[1]))
+    K = np.swapaxes(np.linalg.solve(D, np.where(step.seen[:, :, None], C, 0.0)), 1, 2)
+    rest = offsets - d @ np.swapaxes(K, 1, 2)
+    out = symmetric(np.swapaxes(rest, 1, 2) @ (weights[:, None] * rest) + K @ R @ np.swapaxes(K, 1, 2))
+    variance = np.diagonal(out, axis1=1, axis2=2)
+    known = np.abs(variance) <= _EXACT**2 * np.diagonal(P, axis1=1, axis2=2)
+    out[known[:, :, None] | known[:, None, :]] = 0.0
+    return out
+
+
+def factor(P: FloatArray, may_be_indefinite: bool = False) -> FloatArray:
+    """L with L L* = P, (B, d, d): Cholesky's, or by eigenvalues where P is singular.
+
+    Only a negative weight makes P indefinite; without one, an eigenvalue below 0 is rounding.
+    """
+    try:
+        return np.asarray(np.linalg.cholesky(P), np.float64)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(P)
+        lowest, largest = values[:, :1], np.abs(values).max(axis=1, keepdims=True, initial=0.0)
+        if may_be_indefinite and (lowest < -1e-9 * largest).any():
+            raise ModelError(
+                f"the covariance has the eigenvalue {float(lowest.min()):.3g}: sigma points with a negative weight "
+                "made it indefinite; use the default weights, or alpha=1, beta=0, kappa=0"
+            ) from None
+        return np.asarray(vectors * np.sqrt(np.clip(values, 0.0, None))[:, None, :], np.float64)
 
 
 def singular(D: FloatArray, seen: NDArray[np.bool_], failed: int, k: int) -> Exception:

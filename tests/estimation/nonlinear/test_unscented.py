@@ -161,10 +161,18 @@ def test_weights_that_make_a_covariance_indefinite_are_refused():
         kf.unscented_kalman_filter(model, np.zeros((5, 1)), points=kf.SigmaPoints(1.0, -4.0, -3.0))
 
 
-POINTS = [None, kf.SigmaPoints(0.1, 2.0, 0.5), kf.SigmaPoints(1.0, 0.0, 0.0)]
+POINTS = [None, kf.SigmaPoints(0.1, 2.0, 0.5), kf.SigmaPoints(1.0, 0.0, 0.0), "extended"]
+WAYS = ["default", "negative weight", "cubature", "extended"]
 
 
-@pytest.mark.parametrize("points", POINTS, ids=["default", "negative weight", "cubature"])
+def filtered(model, y, points):
+    """By sigma points, or by the extended filter."""
+    if points == "extended":
+        return kf.extended_kalman_filter(model, y)
+    return kf.unscented_kalman_filter(model, y, points=points)
+
+
+@pytest.mark.parametrize("points", POINTS, ids=WAYS)
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_what_is_read_exactly_is_known_exactly(n, points):
     """Every state is read with R = 0: the mean is the reading and the covariance 0, so the next prediction's is Q."""
@@ -173,7 +181,8 @@ def test_what_is_read_exactly_is_known_exactly(n, points):
         A, F = rng.normal(size=(n, n)), rng.normal(size=(n, n))
         P0, y = (A @ A.T + 0.1 * np.eye(n)) * 10.0 ** rng.integers(-8, 9), rng.normal(size=(4, n))
         model = kf.NonlinearModel(lambda x, k, F=F: x @ F.T, lambda x, k: x, np.eye(n), np.zeros(n), np.zeros(n), P0)
-        found, live = kf.unscented_kalman_filter(model, y, points=points), kf.OnlineFilter(model, kind="unscented")
+        found = filtered(model, y, points)
+        live = kf.OnlineFilter(model, kind="extended" if points == "extended" else "unscented")
         for row in y:
             live.step(row)
         np.testing.assert_allclose(found.x, y, atol=1e-9)
@@ -181,10 +190,10 @@ def test_what_is_read_exactly_is_known_exactly(n, points):
         np.testing.assert_allclose(found.cov_predicted[1:], np.tile(np.eye(n), (3, 1, 1)), rtol=0, atol=1e-15)
         still = kf.NonlinearModel(lambda x, k: x, lambda x, k: x, np.zeros((n, n)), np.zeros(n), np.zeros(n), P0)
         with pytest.raises(SingularError, match="output 0 of the reading at step 1 is already known exactly"):
-            kf.unscented_kalman_filter(still, y, points=points)
+            filtered(still, y, points)
 
 
-@pytest.mark.parametrize("points", POINTS, ids=["default", "negative weight", "cubature"])
+@pytest.mark.parametrize("points", POINTS, ids=WAYS)
 def test_exact_readings_and_singular_noise_of_linear_models_are_the_dense_gaussian(points):
     """All states and readings as one normal vector; noise enters one direction, one output is exact, one is not."""
     N, n = 6, 3
@@ -206,7 +215,7 @@ def test_exact_readings_and_singular_noise_of_linear_models_are_the_dense_gaussi
         noise = np.kron(np.eye(N), R)
         S, C = states @ prior @ states.T, np.kron(np.eye(N), H)
         y = C @ states @ rng.multivariate_normal(np.zeros(len(prior)), prior) + np.sqrt(noise) @ rng.normal(size=2 * N)
-        found = kf.unscented_kalman_filter(model, y.reshape(N, 2), points=points)
+        found = filtered(model, y.reshape(N, 2), points)
         for k in range(N):
             here, seen = S[k * n : (k + 1) * n], C[: 2 * (k + 1)]
             K = np.linalg.solve(seen @ S @ seen.T + noise[: len(seen), : len(seen)], seen @ here.T).T
@@ -216,12 +225,13 @@ def test_exact_readings_and_singular_noise_of_linear_models_are_the_dense_gaussi
             np.testing.assert_allclose(found.cov[k], left, atol=1e-9 * scale)
 
 
-def test_the_short_way_of_a_motion_takes_exact_readings():
+@pytest.mark.parametrize("kind", ["extended", "unscented"])
+def test_the_short_way_of_a_motion_takes_exact_readings(kind):
     pendulum, z = kf.models.double_pendulum(), np.zeros(2)
     sensors = [kf.sensors.JointPosition(0.0), kf.sensors.JointVelocity(1e-4)]
     model = kf.MotionModel(pendulum, 0.01, sensors, 0.1)
     for P0 in np.geomspace(1e-6, 1e6, 40) * 0.7:
-        live = kf.OnlineFilter(model, (z, z, np.full(4, P0)), kind="unscented")
+        live = kf.OnlineFilter(model, (z, z, np.full(4, P0)), kind=kind)
         for k in range(5):
             live.step(np.array([0.1, 0.2, 0.01, 0.02]) * k, z)
             np.testing.assert_allclose(live.x[:2], [0.1 * k, 0.2 * k], atol=1e-14)
