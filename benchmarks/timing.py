@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import kfdyn
+
 Clock = Callable[[], float]
 
 
@@ -46,7 +48,7 @@ def environment(packages: Sequence[str]) -> dict[str, str]:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
+            found[package] = kfdyn.__version__ if package == "kfdyn" else "not installed"  # it may be on the path alone
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
     return {
