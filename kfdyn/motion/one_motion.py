@@ -33,8 +33,11 @@ class Picked:
         self.H, self.R = seen.H_picks.reshape(-1), np.ascontiguousarray(model.R).ravel()
         self.no_noise = np.zeros((1, model.p))
 
-    def correct(self, x: Array, P: Array, y: Array, k: int) -> Corrected:
-        """Take the reading y (1, m) of step k."""
+    def correct(self, prior: Belief, y: Array, k: int) -> Corrected | None:
+        """Take the reading y (1, m) of step k; None for several beliefs, and where digits have cancelled."""
+        x, P = prior
+        if len(x) > 1:
+            return None
         n, m = self.n, self.m
         T = y[0] - x[0].take(self.picks)
         if self.bias is not None:
@@ -46,6 +49,8 @@ class Picked:
         failed = linearly_corrected(*given, found[0], P_plus.reshape(-1), L, work, n, m, 1)
         if failed >= 0:
             raise singular(D, seen[None], failed, k)
+        if cancelled(P, P_plus):
+            return None
         step = Update(found, P_plus, D, seen[None])
         return Corrected(Belief(x + found[:, :n], P_plus), self.no_noise, P_plus, step)
 
@@ -66,11 +71,8 @@ class OneExtended(Extended):
 
     def correct(self, model: Any, prior: Belief, y: Array, u: Array | None, k: int) -> Corrected:
         """Take the reading y of step k."""
-        if len(prior.x) == 1:
-            found = self._picked.correct(*prior, y, k)
-            if not cancelled(prior.P, found.belief.P):
-                return found
-        return super().correct(model, prior, y, u, k)
+        found = self._picked.correct(prior, y, k)
+        return super().correct(model, prior, y, u, k) if found is None else found
 
     def predict(self, model: Any, now: Corrected, u: Array | None, k: int) -> Belief:
         """From step k to k + 1."""
@@ -100,11 +102,8 @@ class OneUnscented(Unscented):
 
     def correct(self, model: Any, prior: Belief, y: Array, u: Array | None, k: int) -> Corrected:
         """Take the reading y of step k."""
-        if len(prior.x) == 1:
-            found = self._picked.correct(*prior, y, k)
-            if not cancelled(prior.P, found.belief.P):
-                return found
-        return super().correct(model, prior, y, u, k)
+        found = self._picked.correct(prior, y, k)
+        return super().correct(model, prior, y, u, k) if found is None else found
 
     def predict(self, model: Any, now: Corrected, u: Array | None, k: int) -> Belief:
         """From step k to k + 1."""

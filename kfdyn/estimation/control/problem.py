@@ -169,11 +169,11 @@ def _tree(parent: ArrayLike | Tree | None, given: dict[str, Any], steps: int | N
                 raise ShapeError(f"{other} has {count} entries and {name} has {steps}; give one for each step")
     if not isinstance(steps, int | np.integer) or steps < 1:
         raise ShapeError(f"steps must be a whole number of at least 1, got {steps!r}")
-    return _line(int(steps))
+    return line(int(steps))
 
 
 @lru_cache(maxsize=16)
-def _line(steps: int) -> Tree:
+def line(steps: int) -> Tree:
     """Build the tree in which step k has parent k − 1."""
     return Tree(np.arange(-1, steps - 1))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +12,10 @@ from kfdyn.arrays import Array
 from kfdyn.errors import ModelError, SingularError
 from kfdyn.estimation.control.goals import Rows, solve
 from kfdyn.estimation.control.interior_point import Limits, solve_within
-from kfdyn.estimation.control.problem import Problem
+from kfdyn.estimation.control.problem import Problem, line
 from kfdyn.estimation.control.recursions import laws
 from kfdyn.estimation.control.solution import LinearPlan
 from kfdyn.estimation.model.state_space import StateSpace
-from kfdyn.estimation.model.tree import Tree
 from kfdyn.estimation.nonlinear.functions import finite
 from kfdyn.sweeps import Checks, Tag
 
@@ -239,15 +237,9 @@ def _model(A: Array, B: Array, Q: Array, r: Array) -> StateSpace:
     _, N, n, p = B.shape
     R = np.broadcast_to(r[0] * np.eye(p), (N, p, p))
     return StateSpace.trusted(
-        _from_the_root(N), np.full(N, n), np.full(N, p), np.swapaxes(A[:, 1:], 2, 3).ravel(),
+        line(N), np.full(N, n), np.full(N, p), np.swapaxes(A[:, 1:], 2, 3).ravel(),
         np.swapaxes(B, 2, 3).ravel(), (0.5 * (Q + np.swapaxes(Q, 2, 3))).ravel(), R.ravel(),
     )  # fmt: skip
-
-
-@lru_cache(maxsize=8)
-def _from_the_root(N: int) -> Tree:
-    """A chain of N nodes whose first is the root."""
-    return Tree(np.arange(-1, N - 1))
 
 
 def by_interior_point(problem: Quadratic, warm: tuple[Array, Array] | None = None) -> Step:
